@@ -55,12 +55,11 @@ class Account:
     """One AWS account seen from one region.
 
     Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. May be shared between
-    threads. `attempts`: how often a call is tried at most.
+    threads.
     """
 
-    def __init__(self, region: str, environ: Mapping[str, str], *, attempts: int = ATTEMPTS) -> None:
+    def __init__(self, region: str, environ: Mapping[str, str]) -> None:
         self.region = region
-        self._attempts = attempts
         self._environ = environ
         self._clients: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -68,7 +67,7 @@ class Account:
 
     def in_region(self, region: str) -> Account:
         """Return the same account seen from another region."""
-        return self if region == self.region else type(self)(region, self._environ, attempts=self._attempts)
+        return self if region == self.region else type(self)(region, self._environ)
 
     def client(self, service: str) -> Any:
         """Return the boto3 client of a service, created once."""
@@ -127,7 +126,7 @@ class Account:
             config=Config(
                 connect_timeout=CONNECT_S,
                 read_timeout=READ_S,
-                retries={"mode": "standard", "total_max_attempts": self._attempts},
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=CONNECTIONS,
             ),
         )

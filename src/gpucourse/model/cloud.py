@@ -182,10 +182,11 @@ class Offers:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """One try at building a lab: which type, in which zone."""
+    """One try at building a lab: which type, in which zone, and whether its nodes are to be close together."""
 
     zone: str
     instance_type: str
+    placement_group: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, StackBusy, StorageError, TerraformFailed
+from gpucourse.errors import GpucourseError, Interrupted, StackBusy, StorageError, TerraformFailed
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
 _AGAIN = "what was built so far is recorded: type the command again to continue, or `gpucourse destroy` to remove it"
 _PROVISIONER = re.compile(r"^Error running command '.*?': (?P<how>[^'\n]{1,80}?)\. Output: (?P<output>.*)$", re.DOTALL)
 _PLAIN_ERROR = re.compile(r"^Error: (.+)$")
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
-_LONGEST = 600
+_MAX_DETAIL = 600
 
 
 def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
@@ -34,12 +34,6 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         return StackBusy(
             f"another Terraform holds the state of this stack{_holder(first.detail)}",
             hint="wait for it to end, then type the command again",
-            log=log,
-        )
-    if first.summary == "Unsupported Terraform Core version":
-        return MissingError(
-            f"this Terraform is too old for the stack: {_one_line(first.detail)}",
-            hint="install a newer Terraform, or: pip install 'gpucourse[local]'",
             log=log,
         )
     more = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
@@ -104,14 +98,10 @@ def _shorten(detail: str) -> str:
     """Return the most useful part: for a failed local command, how it ended and its last lines; else the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
-        return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_LONGEST:]
-    return detail.strip() if len(detail) <= _LONGEST else detail.strip()[:_LONGEST] + " ..."
+        return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_MAX_DETAIL:]
+    return detail.strip() if len(detail) <= _MAX_DETAIL else detail.strip()[:_MAX_DETAIL] + " ..."
 
 
 def _holder(detail: str) -> str:
     fields = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
     return f" ({fields['Who']}, since {fields.get('Created', 'some time')})" if "Who" in fields else ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_LONGEST]

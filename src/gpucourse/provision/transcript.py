@@ -16,7 +16,7 @@ _UNCHANGED = {"noop", "read"}
 _PROVISIONER_OUTPUT = b'"type":"provision_progress"'
 _EVERY_S = 0.02  # a provisioner may print a million lines; at most fifty a second are shown
 
-_LONGEST_TEXT = 1000
+_MAX_TEXT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +63,12 @@ class Transcript:
             message = None
         if not isinstance(message, dict) or "@message" not in message:
             if text := line.decode("utf-8", "replace").strip():
-                self.text.append(text[:_LONGEST_TEXT])
+                self.text.append(text[:_MAX_TEXT])
             return
         try:
             yield from self._understand(message)
         except (KeyError, TypeError, AttributeError, ValueError):  # a line in the form of another version: keep its text
-            self.text.append(str(message["@message"])[:_LONGEST_TEXT])
+            self.text.append(str(message["@message"])[:_MAX_TEXT])
 
     def _understand(self, message: dict[str, Any]) -> Iterator[Event]:
         kind = message.get("type", "log")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError, StackBusy, StorageError, TerraformFailed
+from gpucourse.errors import StackBusy, StorageError, TerraformFailed
 from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
@@ -88,7 +88,6 @@ def test_failure_names_who_holds_the_state() -> None:
     [
         ("Failed to save state", "write x: no space left on device", StorageError, "no space left"),
         ("Failed to save state", "Disk quota exceeded", StorageError, "no space left"),
-        ("Unsupported Terraform Core version", "needs\n 1.9", MissingError, "needs 1.9"),
     ],
 )
 def test_failure_has_a_class_of_its_own(summary: str, detail: str, kind: type[Exception], words: str) -> None:

@@ -130,32 +130,30 @@ def _choice(
     usual = existing.nodes_wanted if existing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
     size = None if request.size is None else validate_size(module, request.size)
+    need = need_of(module, gpu=gpu, nodes=nodes, size=size)
+    settings = context.settings
+    market: Market
     if existing:
         _fits(request, module, existing, gpu)
         cloud = existing.cloud
-        return Choice(
-            module=module,
-            lab=lab,
-            gpu=gpu,
-            need=need_of(module, gpu=gpu, nodes=nodes).with_workers(instance_type=cloud.instance_type),
-            nodes=nodes,
-            market=cloud.market,
-            region=cloud.region,
-            ttl_hours=cloud.ttl_hours,
-            others=_others(context.settings, cloud.instance_type.rpartition(".")[2], used_gpus),
-            existing=existing,
-        )
-    settings = context.settings
+        need = need.with_workers(instance_type=cloud.instance_type)
+        size = cloud.instance_type.rpartition(".")[2]
+        market, region, hours = cloud.market, cloud.region, cloud.ttl_hours
+    else:
+        market = "spot" if (settings.spot if request.spot is None else request.spot) else "on-demand"
+        region = validate_region(request.region or settings.region)
+        hours = _hours(module, settings.ttl if request.ttl_s is None else request.ttl_s)
     return Choice(
         module=module,
         lab=lab,
         gpu=gpu,
-        need=need_of(module, gpu=gpu, nodes=nodes, size=size),
+        need=need,
         nodes=nodes,
-        market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
-        region=validate_region(request.region or settings.region),
-        ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
-        others=_others(context.settings, size or lab.size, used_gpus),
+        market=market,
+        region=region,
+        ttl_hours=hours,
+        others=_others(settings, size or lab.size, used_gpus),
+        existing=existing,
         former=former,
     )
 

@@ -37,9 +37,10 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
         yield
     except (KeyboardInterrupt, Interrupted) as error:
         _save_as_failed(context.paths, deployment, "interrupted")
+        continue_command = f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{format_deploy(deployment) if _exists(context.paths, deployment) else command} continues; "
+            hint=f"{continue_command if _exists(context.paths, deployment) else command} continues; "
             f"{format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
@@ -83,11 +84,6 @@ def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: Te
     translated = failures.make_error(failure, problem)
     translated.log = error.log
     return translated
-
-
-def format_deploy(deployment: AwsDeployment) -> str:
-    """Return the command that continues with this lab."""
-    return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
 
 
 def format_destroy(deployment: AwsDeployment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted, NodeUntrusted, OtherHostKey, UnreachableError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
 _MAX_TEXT = 4000
+_PROBLEMS = {"failed": "the set-up failed", "silent": "the set-up left no message"}
 # One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
@@ -88,13 +89,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
             context.watch(
                 NodeEvent(node=node.name, step="set up", ok=False, seconds=now - start_s, detail=detail.split("\n")[0])
             )
-            problem = (
-                "the set-up failed"
-                if word == "failed"
-                else "the set-up left no message"
-                if word == "silent"
-                else "not set up in time"
-            )
+            problem = _PROBLEMS.get(word, "not set up in time")
             raise InfrastructureError(
                 f"{node.name}: {problem}\n{detail}",
                 hint=f"the whole log: gpucourse ssh MODULE --node {node.name} -- cat /var/log/gpucourse-setup.log",
@@ -124,7 +119,7 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
     word, _, text = body.partition("\n")
     if not result.ok or not word:
         raise InfrastructureError(
-            f"{link.node.name} cannot be asked about its set-up: {result.stderr.decode(errors='replace').strip()[-300:]}",
+            f"{link.node.name} does not say how far its set-up is: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
     return simulated == "simulated", word, text[-_MAX_TEXT:]
@@ -143,12 +138,5 @@ def _summary(mark: BootMark) -> str:
     return printable(", ".join(filter(None, parts)))
 
 
-def _tell(watch: Watcher, node: Node, step: str, state: str, seconds: float) -> None:
-    watch(
-        ResourceEvent(
-            address=f"{node.name}: {step}",
-            action="set-up",
-            state="done" if state == "done" else "started",
-            seconds=seconds,
-        )
-    )
+def _tell(watch: Watcher, node: Node, step: str, state: Literal["started", "done"], seconds: float) -> None:
+    watch(ResourceEvent(address=f"{node.name}: {step}", action="set-up", state=state, seconds=seconds))

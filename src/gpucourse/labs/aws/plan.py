@@ -127,10 +127,10 @@ class LabPlan:
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
 
-    def move(self, placement: Placement, *, placement_group: bool) -> None:
+    def move(self, place: Placement) -> None:
         """Move the lab to another zone or type, at the price there."""
         cloud = self.deployment.cloud
-        cloud.zone, cloud.instance_type, cloud.placement_group = placement.zone, placement.instance_type, placement_group
+        cloud.zone, cloud.instance_type, cloud.placement_group = place.zone, place.instance_type, place.placement_group
         cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
         self.record_price()
 

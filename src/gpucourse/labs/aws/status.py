@@ -15,6 +15,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger, node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.model.cloud import CloudInstance, Idle
 from gpucourse.model.deployment import AwsDeployment, NodeHealth
 from gpucourse.model.node import Node
@@ -50,21 +51,15 @@ class Outlook:
     backstop: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccountView:
-    """All labs on AWS by stack, and the instances with this workspace's tag that belong to none of them."""
-
-    labs: dict[str, Outlook]
-    unrecorded: list[CloudInstance]
-
-
-def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> AccountView:
+def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
     """Query the account about these labs, everything at once. Never raises for an answer of AWS: a failure makes the labs
-    `unknown`.
+    `unknown`. Without labs, only the ledger is read.
 
     With `ask_nodes`, the idle agents are queried too, over an SSH connection. Do not repeat that often: to the agent, a
     connection is a person at work.
     """
+    if not labs:
+        return Health(warnings=_warn_of_billed(context.paths))
     places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.read_used_regions(context.paths)])
     accounts = {region: Account(region, context.environ) for region in places}
     looks: dict[tuple[str, str], Look] = {}
@@ -76,15 +71,27 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context.paths, account, lab.uid, expires=cloud.expires)
-    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
+    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
     views = {lab.stack: _outlook(context.paths, lab, answers) for lab in labs}
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
     every = [instance for region in places for instance in _read_instances(answers["instances", region])]
-    return AccountView(
-        labs=views, unrecorded=[instance for instance in every if instance.alive and instance.stack not in recorded]
+    return Health(
+        labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
+        warnings=[
+            f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
+            for vm in every
+            if vm.alive and vm.stack not in recorded
+        ],
     )
+
+
+def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
+    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
+    spans = ledger.read(paths.ledger).open()
+    items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
+    return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []
 
 
 def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
@@ -154,7 +161,7 @@ def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[
     running = [
         (lab.stack, node)
         for lab in labs
-        for node in (lab.inventory.nodes if lab.inventory else ())
+        for node in lab.nodes
         if any(health.node == node.name and health.healthy for health in views[lab.stack].nodes)
     ]
     answers = try_all([partial(_idle, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)

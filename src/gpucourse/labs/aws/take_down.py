@@ -6,7 +6,6 @@ created and did not record is also removed before a lab is built again.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +37,7 @@ from gpucourse.errors import (
     TerraformFailed,
 )
 from gpucourse.labs.aws import ledger, termination_reason
-from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.aws.account import check_account, make_pause
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
@@ -116,7 +115,7 @@ def remove_all(
     Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
-        blocked = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context.stop))
+        blocked = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=make_pause(context.stop))
     with stage(context.watch, f"look again {name}", "looking once more"):
         leftovers = look()
     notes = {(resource.kind, resource.id): resource.note for resource in blocked}
@@ -209,14 +208,6 @@ def _instances(account: Account, uid: str) -> list[CloudInstance]:
         return instances.find(account, stack=uid)
     except PermissionRefused:  # the leak scan reports it too, and its result counts
         return []
-
-
-def _pause(stop: threading.Event) -> Callable[[float], None]:
-    def pause(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise Interrupted("stopped while something was being removed")
-
-    return pause
 
 
 def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.labs import aws
-from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
@@ -25,6 +23,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
 
     propose = call_when_used(lambda: aws.plan.propose)
     build = call_when_used(lambda: aws.build.build)
+    health = call_when_used(lambda: aws.status.health)
     take_down = call_when_used(lambda: aws.take_down.take_down)
     find_lost_nodes = call_when_used(lambda: aws.termination_reason.find_lost_nodes)
     stop = call_when_used(lambda: aws.stop_start.stop)
@@ -42,19 +41,6 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     request_command = call_when_used(lambda: aws.plan.request_command)
     policy = call_when_used(lambda: aws.doctor.policy)
     setup = call_when_used(lambda: aws.doctor.setup)
-
-    def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-        """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
-        if not labs:
-            return Health(warnings=_warn_of_billed(context.paths))
-        view = aws.status.look(context, labs, ask_nodes=ask_nodes)
-        return Health(
-            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in view.labs.items()},
-            warnings=[
-                f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
-                for vm in view.unrecorded
-            ],
-        )
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about cost and access."""
@@ -82,12 +68,3 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
         if deployment.is_stopped:
             mend = f"gpucourse start {deployment.module} starts them"
         return aws.ledger.describe_cost_meanwhile(context.paths, deployment), mend
-
-
-def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
-    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
-    if not paths.ledger.exists():
-        return []
-    spans = aws.ledger.read(paths.ledger).open()
-    items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
-    return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []
