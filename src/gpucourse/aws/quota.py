@@ -96,11 +96,6 @@ def in_use(account: Account) -> dict[str, int]:
     return used
 
 
-def networks(account: Account) -> tuple[int, int]:
-    """Return how many VPCs the region has, and how many it may have. Raises the errors of `Account.call`."""
-    return count_networks(account), limit(account, VPCS, "vpc")
-
-
 def count_networks(account: Account) -> int:
     """Return how many VPCs the region has. Raises the errors of `Account.call`."""
     return sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs"))

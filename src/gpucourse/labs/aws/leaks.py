@@ -227,7 +227,7 @@ def _receipt(
     cost = ""
     with suppress(GpucourseError):  # the ledger may be lost as well
         if not remaining:
-            ledger.close(paths, account, uid)
+            ledger.settle(paths, account, uid, costing=())
         cost = f"{ledger.sum_costs(paths, uid):.4f}"
     return Receipt(
         stack=uid or "without a stack",

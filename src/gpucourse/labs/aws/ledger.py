@@ -144,7 +144,8 @@ def settle(
 ) -> None:
     """Bring the ledger in line with what this stack costs right now: `costing`, else what the account reports.
 
-    Raises the errors of `Account.call`, and StorageError. `find_instances` queries the account about what has ended.
+    With an empty `costing`, nothing of it costs any more. `find_instances` queries the account about what has ended. Raises the
+    errors of `Account.call`, and StorageError.
     """
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
@@ -168,11 +169,6 @@ def settle_if_possible(context: Context, account: Account, deployment: AwsDeploy
         settle(context.paths, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
-
-
-def close(paths: WorkspacePaths, account: Account, uid: str, *, expires: str = "") -> None:
-    """Record that nothing of this stack costs any more, each item since it ended. Raises StorageError."""
-    settle(paths, account, uid, expires=expires, costing=())
 
 
 def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:

@@ -12,19 +12,19 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
 
-from gpucourse.aws import instances, offerings, tags
+from gpucourse.aws import instances, offerings, quota, tags
 from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.aws.money import Charge, PriceBook, estimate, refresh_prices, usd_over, usd_per_hour
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.preflight import LabEnvironment, describe_quota, list_blocking, preflight
-from gpucourse.aws.quota import Quotas, needs, networks
+from gpucourse.aws.quota import Quotas, needs
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -37,7 +37,7 @@ from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest, PreflightRequest
 from gpucourse.labs.results import PricedProposal
-from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
+from gpucourse.model.cloud import Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision.binary import find_terraform
@@ -348,18 +348,12 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
     return deployment
 
 
-def fit(
-    quotas: Quotas,
-    choices: list[Choice],
-    *,
-    is_fixed: bool,
-    networks: Callable[[Account], tuple[int, int]] = networks,
-) -> Fit:
+def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
     """Divide the labs by the rest of the quotas: all at once, or some now and others afterwards; with fewer nodes if necessary.
     An unknown limit counts as enough: the launch will show it.
 
     `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
-    preflight says so. `networks` queries the account.
+    preflight says so.
     """
     result = Fit(now=[choice for choice in choices if choice.existing is not None])
     new = [choice for choice in choices if choice.existing is None]
@@ -367,7 +361,7 @@ def fit(
         return result
     market = new[0].market
     remaining = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
-    room = _count_free_networks(quotas.account, networks) if len(new) > 1 else None
+    room = _count_free_networks(quotas.account) if len(new) > 1 else None
     for choice in new:
         candidate = choice if _holds(remaining, choice, market) else None
         smaller = _smaller(remaining, choice, market) if candidate is None else None
@@ -409,15 +403,13 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
     )
 
 
-def measure_growth(
-    account: Account, need: LabNeed, existing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
-) -> LabNeed:
+def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> LabNeed:
     """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
     run.
 
-    Raises the errors of `Account.call`. `find` queries the account.
+    Raises the errors of `Account.call`.
     """
-    listed = find(account, stack=existing.uid)
+    listed = instances.find(account, stack=existing.uid)
     running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
     whole = need.with_workers(instance_type=existing.cloud.instance_type)
     missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
@@ -433,13 +425,12 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
     return running + free // kind.vcpus if free is not None else 0
 
 
-def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
+def _count_free_networks(account: Account) -> int | None:
     """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
     try:
-        used, limit = networks(account)
+        return max(0, quota.limit(account, quota.VPCS, "vpc") - quota.count_networks(account))
     except GpucourseError:
         return None
-    return max(0, limit - used)
 
 
 def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:

@@ -126,10 +126,8 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
     """Record in the ledger and in the receipt what the lab cost. What is left continues to cost in the ledger."""
     cloud = deployment.cloud
     try:
-        if receipt.leftovers:
-            ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
-        else:
-            ledger.close(context.paths, account, deployment.uid, expires=cloud.expires)
+        costing = None if receipt.leftovers else ()
+        ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
         receipt.cost_usd = f"{ledger.sum_costs(context.paths, deployment.uid):.4f}"
     except GpucourseError as error:  # an accounting error must not prevent removing what still costs money
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
