@@ -87,7 +87,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),
         "capacity",
         "AWS has no free machine of this type in this zone right now",
-        "take another zone, a similar type (--gpu), another --region or the other market; or wait a few minutes",
+        "use another zone, a similar type (--gpu), another --region or the other market; or wait a few minutes",
     ),
     FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
@@ -99,7 +99,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("Unsupported",),
         "zone",
         "this zone does not offer what was asked for",
-        "take another zone; if none offers it, another type (--gpu) or another --region",
+        "use another zone; if none offers it, another type (--gpu) or another --region",
     ),
     FailureRow(
         ("UnsupportedOperation",),
@@ -112,7 +112,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
-        f"take another zone; or {LEAKS}",
+        f"use another zone; or {LEAKS}",
     ),
     FailureRow(
         ("InvalidAMIID.*",),
@@ -223,7 +223,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
         "throttle",
-        "AWS limits how many requests it takes, and refused this one",
+        "AWS limits the number of requests, and refused this one",
         LATER,
     ),
     FailureRow(

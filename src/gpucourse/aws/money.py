@@ -154,7 +154,7 @@ class PriceBook:
         row = table("prices")[name]
         key = next(key for key in row if key.startswith("usd_per_"))
         hours = table("prices")["hours_per_month"] if key.endswith("_month") else 1
-        return _rate(row, Decimal(row[key]) / hours, "" if name == "address" else self._price_note())
+        return _make_rate(row, Decimal(row[key]) / hours, "" if name == "address" else self._price_note())
 
     def _price_note(self) -> str:
         row = hardware().prices["on_demand"]
@@ -165,7 +165,7 @@ class PriceBook:
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
             raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
-        return _rate(hardware().prices["on_demand"], price, self._price_note())
+        return _make_rate(hardware().prices["on_demand"], price, self._price_note())
 
     def _read_spot_price(self, name: str) -> Rate:
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
@@ -174,7 +174,7 @@ class PriceBook:
             return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
         low, high = low_high
         note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
-        return _rate(hardware().prices["spot"], high, note)
+        return _make_rate(hardware().prices["spot"], high, note)
 
 
 def paid_throughput(mb_s: int) -> int:
@@ -188,7 +188,7 @@ def _count_bursts(name: str) -> Decimal:
     return instance_type(name).vcpus * (1 - Decimal(baseline))
 
 
-def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
+def _make_rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
     return Rate(usd_per_hour=Decimal(usd_per_hour), source=row["source"], date=row["date"], note=note)
 
 
@@ -200,7 +200,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
     fresh = dict(book.fresh)
     complaints: list[str] = []
     names = sorted(set(types))
-    for ask in (_price_list, _spot_history):
+    for ask in (_query_price_list, _query_spot_history):
         try:
             fresh.update(ask(account, names, now))
         except GpucourseError as error:
@@ -235,7 +235,7 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
     return (*charges, *bursts, *shared)
 
 
-def _price_list(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
+def _query_price_list(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
     rates: dict[PriceKey, Rate] = {}
     for name in types:
         filters = {
@@ -254,14 +254,14 @@ def _price_list(account: Account, types: list[str], now: datetime) -> dict[Price
             ServiceCode="AmazonEC2",
             Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filters.items()],
         )
-        prices = [price for item in items for price in _hourly(json.loads(item))]
+        prices = [price for item in items for price in _list_hourly_prices(json.loads(item))]
         if prices:
             rate = Rate(usd_per_hour=max(prices), source=PRICE_LIST, date=now.date().isoformat())
             rates[name, "on-demand", ""] = rate
     return rates
 
 
-def _hourly(item: dict[str, Any]) -> list[Decimal]:
+def _list_hourly_prices(item: dict[str, Any]) -> list[Decimal]:
     return [
         price
         for term in item.get("terms", {}).get("OnDemand", {}).values()
@@ -270,7 +270,7 @@ def _hourly(item: dict[str, Any]) -> list[Decimal]:
     ]
 
 
-def _spot_history(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
+def _query_spot_history(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
     newest: dict[tuple[str, str], tuple[datetime, Decimal]] = {}
     for row in account.pages(
         "ec2",
@@ -297,10 +297,10 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
     project_tags = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
     charges = [
-        charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _of_instance(book, instance)
+        charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _charge_vm(book, instance)
     ]
     for volume in resource_scan.items(account, VOLUME, project_tags):
-        charges += _of_volume(book, volume, stack=stack)
+        charges += _charge_disk(book, volume, stack=stack)
     module = next((instance.module for instance in cloud_instances if instance.module), "")
     charges += [
         Charge(
@@ -332,7 +332,7 @@ def address_item(instance: str) -> str:
     return f"{instance}:ipv4"
 
 
-def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
+def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
     charge = Charge(
         item=volume["VolumeId"],
         kind="disk",
@@ -351,7 +351,7 @@ def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[C
     return [charge, replace(charge, item=f"{charge.item}:throughput", what=what, units=Decimal(throughput), rate=rate)]
 
 
-def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:
+def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
     charge = Charge(
         item=instance.id,
         kind="instance",

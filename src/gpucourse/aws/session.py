@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     import boto3
 
 CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5, 20, 4, 16
-HOMES = {
-    "pricing": "us-east-1",
-    "freetier": "us-east-1",
-    "ce": "us-east-1",
-    "budgets": "us-east-1",
-    "iam": "us-east-1",
-}  # these are called in that region, whatever the lab's region
+IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # these are called there, whatever the lab's region
 IAM_ACTIONS = {  # operations that have another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
@@ -121,7 +115,7 @@ class Account:
         make: Callable[..., Any] = self._start_session().client  # the stubs have no overload for a plain str
         return make(
             service,
-            region_name=HOMES.get(service, self.region),
+            region_name="us-east-1" if service in IN_US_EAST_1 else self.region,
             endpoint_url=self._environ.get(key) or self._environ.get("AWS_ENDPOINT_URL") or None,
             config=Config(
                 connect_timeout=CONNECT_S,
@@ -224,4 +218,4 @@ def _translate_error(error: BaseException, place: str, action: str) -> Gpucourse
     if isinstance(error, (known.HTTPClientError, known.ConnectionError)):
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
         return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")
-    return CloudError(f"AWS could not be asked ({place}): {error}", hint="check the region's name and ~/.aws/config")
+    return CloudError(f"AWS could not be queried ({place}): {error}", hint="check the region's name and ~/.aws/config")

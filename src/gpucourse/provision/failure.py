@@ -21,7 +21,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
     """Return the error for a Terraform that ended with `code`, which is not 0."""
     if code < 0:
         return _make_killed_error(command, -code, log)
-    errors = transcript.errors or [_from_text(command, code, transcript)]
+    errors = transcript.errors or [_find_plain_error(command, code, transcript)]
     # After a failure or a stop Terraform adds "execution halted" for everything it did not begin; that explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
     if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
@@ -32,7 +32,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         )
     if first.summary == "Error acquiring the state lock":
         return StackBusy(
-            f"another Terraform holds the state of this stack{_holder(first.detail)}",
+            f"another Terraform holds the state of this stack{_find_holder(first.detail)}",
             hint="wait for it to end, then type the command again",
             log=log,
         )
@@ -72,7 +72,7 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     )
 
 
-def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
+def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagnostic:
     """Return the first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last
     lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
@@ -102,6 +102,6 @@ def _shorten(detail: str) -> str:
     return detail.strip() if len(detail) <= _MAX_DETAIL else detail.strip()[:_MAX_DETAIL] + " ..."
 
 
-def _holder(detail: str) -> str:
+def _find_holder(detail: str) -> str:
     fields = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
     return f" ({fields['Who']}, since {fields.get('Created', 'some time')})" if "Who" in fields else ""

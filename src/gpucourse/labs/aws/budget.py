@@ -117,7 +117,7 @@ def follow_killed_commands(context: Context) -> None:
             try:
                 follow_account(context, lab)
             except GpucourseError as error:
-                text = f"what a killed command set aside for {lab.stack} still counts: {error.what}"
+                text = f"the reservation of a killed command for {lab.stack} still counts: {error.what}"
                 context.watch(Note(text=text, level="warning"))
 
 

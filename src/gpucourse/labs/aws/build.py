@@ -128,7 +128,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
             next_launch = route.choose_next(launch, failure) if plan.fresh else None
-            _note(context.watch, deployment, launch, failure, next_launch)
+            _note_attempt(context.watch, deployment, launch, failure, next_launch)
             if next_launch is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error
         _remove_failed_attempt(context, lab)
@@ -140,7 +140,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
             lab.terraform.plan(context.watch)
 
 
-def _note(
+def _note_attempt(
     watch: Watcher, deployment: AwsDeployment, launch: Placement, failure: Failure, next_launch: Placement | None
 ) -> None:
     """Record a failed attempt, and report where the next one is made."""
@@ -211,7 +211,7 @@ def _arm(
 ) -> list[CloudInstance]:
     """Return the lab's live instances, after giving each a schedule that ends it; if some have none, the record says why."""
     deployment, cloud = lab.deployment, lab.cloud
-    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    names = [node.name for node in deployment.nodes]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names, timeout_s=listed_s)
         ids = [instance.id for instance in alive]

@@ -68,11 +68,10 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
             opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
         deployment.cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)
-        changed = [f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
         return make_result(
             context,
             deployment,
             f"SSH of {deployment.stack} is open to {address_range}",
-            changed or [f"{address_range} was allowed already"],
+            opened or [f"{address_range} was allowed already"],
             next_command=f"gpucourse ssh {deployment.module}",
         )

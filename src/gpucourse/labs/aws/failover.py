@@ -27,7 +27,7 @@ class Route:
 
     def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
         """Return where to try after this place failed; None if no other place would help, or all were tried."""
-        if place.placement_group and about_group(failure):
+        if place.placement_group and is_about_group(failure):
             return replace(place, placement_group=False)
         if not failure.elsewhere:
             return None
@@ -48,7 +48,7 @@ class Route:
         return None
 
 
-def about_group(failure: Failure) -> bool:
+def is_about_group(failure: Failure) -> bool:
     """Return whether AWS could not provide the placement group, rather than machines."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from gpucourse.context import Context
@@ -39,19 +39,13 @@ fi
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeHardware:
-    """The GPUs and the driver that a node reports once it is set up."""
+class BootMark:
+    """The GPUs and the driver that a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its
+    type."""
 
     gpus: list[str] = field(default_factory=list)
     driver: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BootMark:
-    """The report of a node that is set up. `simulated`: it is a stand-in, without the hardware of its type."""
-
-    simulated: bool
-    hardware: NodeHardware
+    simulated: bool = False
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
@@ -81,7 +75,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
                 _tell(context.watch, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
-            mark = BootMark(simulated=simulated, hardware=_document(text))
+            mark = replace(_parse_mark(text), simulated=simulated)
             context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - start_s, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - start_s > patience_s:
@@ -125,16 +119,15 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
     return simulated == "simulated", word, text[-_MAX_TEXT:]
 
 
-def _document(text: str) -> NodeHardware:
+def _parse_mark(text: str) -> BootMark:
     try:
-        return parse_typed(text, NodeHardware, max_bytes=_MAX_TEXT)
+        return parse_typed(text, BootMark, max_bytes=_MAX_TEXT)
     except OutsideError:
-        return NodeHardware()
+        return BootMark()
 
 
 def _summary(mark: BootMark) -> str:
-    gpus, driver = mark.hardware.gpus, mark.hardware.driver
-    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
+    parts = [f"{len(mark.gpus)} x {mark.gpus[0]}" if mark.gpus else "", f"driver {mark.driver}" if mark.driver else ""]
     return printable(", ".join(filter(None, parts)))
 
 

@@ -83,7 +83,7 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     scanned_regions = (*usual_regions, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(scanned_regions)}"):
         things = _classify(context, resource_scan.find(account, regions=scanned_regions), everyone=everyone)
-        cost = _cost(context.paths, account, things)
+        cost = _sum_costs(context.paths, account, things)
     return LeakScan(
         account=account_id,
         course=context.workspace.id,
@@ -143,7 +143,7 @@ def _is_expired(expires: str) -> bool:
         return True
 
 
-def _cost(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
+def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """Return USD per hour of the leaks; None if a scan of them is refused, or one that costs money has no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
@@ -204,7 +204,7 @@ def _remove(
     """Remove these resources; return a receipt for each of their stacks, and what still exists."""
     leftovers = remove_all(context, account, name, resources, look)
     uids = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
-    return [_receipt(context.paths, account, uid, resources, leftovers, scanned_regions) for uid in uids], leftovers
+    return [_make_receipt(context.paths, account, uid, resources, leftovers, scanned_regions) for uid in uids], leftovers
 
 
 def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | None) -> bool:
@@ -213,7 +213,7 @@ def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | 
     return resource.tags.get("Stack", "") not in uids and module in {None, resource.tags.get("Module")}
 
 
-def _receipt(
+def _make_receipt(
     paths: WorkspacePaths,
     account: Account,
     uid: str,

@@ -54,9 +54,9 @@ def update(
     for span in bill.of(stack).open():
         if span.charge.item not in costing:
             moment, reason = (ends or {}).get(span.charge.item, (at, "gone"))
-            lines.append(_line("end", moment, item=span.charge.item, reason=reason))
+            lines.append(_encode("end", moment, item=span.charge.item, reason=reason))
     running = {span.charge.item for span in bill.open()}
-    lines += [_line("start", charge.since or at, **_plain(charge)) for charge in charges if charge.item not in running]
+    lines += [_encode("start", charge.since or at, **_flatten(charge)) for charge in charges if charge.item not in running]
     _append(path, lines)
 
 
@@ -69,16 +69,16 @@ def read(path: Path) -> Bill:
     damaged = 0
     for line in filter(None, lines):
         try:
-            _take(parse_json(line), spans, running)
+            _apply_entry(parse_json(line), spans, running)
         except (ValueError, KeyError, TypeError, InvalidOperation):
             damaged += 1
     return Bill(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
 
 
-def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
+def _apply_entry(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
     at = parse_moment(entry["at"])
     if entry["event"] == "start":
-        charge = _charge(entry)
+        charge = _parse_charge(entry)
         if charge.item not in running:
             running[charge.item] = len(spans)
             spans.append(Span(charge=charge, started=at))
@@ -89,28 +89,28 @@ def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> 
             spans[index] = replace(span, ended=max(at, span.started), reason=str(entry.get("reason", "")))
 
 
-def _charge(entry: dict[str, Any]) -> Charge:
-    rate = Rate(usd_per_hour=_amount(entry["usd_per_hour"]), note=entry.get("note", ""), **_texts(entry, "source date"))
-    return Charge(units=_amount(entry["units"]), rate=rate, **_texts(entry, "item kind what stack module market zone"))
+def _parse_charge(entry: dict[str, Any]) -> Charge:
+    rate = Rate(usd_per_hour=_to_usd(entry["usd_per_hour"]), note=entry.get("note", ""), **_pick(entry, "source date"))
+    return Charge(units=_to_usd(entry["units"]), rate=rate, **_pick(entry, "item kind what stack module market zone"))
 
 
-def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
+def _pick(entry: dict[str, Any], names: str) -> dict[str, Any]:
     return {name: entry[name] for name in names.split()}
 
 
-def _amount(text: str) -> Decimal:
+def _to_usd(text: str) -> Decimal:
     amount = Decimal(text)
     if not 0 <= amount <= _MAX_AMOUNT:  # also false for NaN
         raise ValueError(f"{text[:40]!r} is no amount")
     return amount
 
 
-def _plain(charge: Charge) -> dict[str, str]:
+def _flatten(charge: Charge) -> dict[str, str]:
     values = {**vars(charge.rate), **vars(charge)}
     return {name: str(value) for name, value in values.items() if name not in {"rate", "since"}}
 
 
-def _line(event: str, at: datetime, **fields: str) -> bytes:
+def _encode(event: str, at: datetime, **fields: str) -> bytes:
     stamp = at.astimezone(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"v": VERSION, "event": event, "at": stamp, **fields}, ensure_ascii=False).encode() + b"\n"
 
@@ -159,7 +159,7 @@ def settle(
         with suppress(GpucourseError):  # without it, the only known fact is that it ended before now
             cloud_instances = find_instances(account, stack=uid)
         latest = min(at, datetime.fromisoformat(expires)) if expires else at
-        ends = _ends(running, cloud_instances, latest)
+        ends = _find_ends(running, cloud_instances, latest)
     update(paths.ledger, uid, costing, at, ends)
 
 
@@ -226,7 +226,7 @@ def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
 
-def _ends(
+def _find_ends(
     running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime
 ) -> dict[str, tuple[datetime, str]]:
     """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.

@@ -364,7 +364,7 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
     room = _count_free_networks(quotas.account) if len(new) > 1 else None
     for choice in new:
         candidate = choice if _holds(remaining, choice, market) else None
-        smaller = _smaller(remaining, choice, market) if candidate is None else None
+        smaller = _find_smaller(remaining, choice, market) if candidate is None else None
         if not is_fixed:
             candidate = candidate or smaller
         elif smaller is not None:
@@ -375,10 +375,10 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
             continue
         if candidate is not None and candidate.nodes < choice.nodes:
             result.notes.append(
-                f"the quota holds {candidate.nodes} nodes, not {choice.nodes}: "
+                f"the quota allows {candidate.nodes} nodes, not {choice.nodes}: "
                 f"module {choice.module.id} works with them as well"
             )
-        for key, vcpus in _takes(candidate or choice, market).items():
+        for key, vcpus in _count(candidate or choice, market).items():
             free = remaining[key]
             remaining[key] = None if free is None else free - vcpus
         result.now.append(candidate or choice)
@@ -433,7 +433,7 @@ def _count_free_networks(account: Account) -> int | None:
         return None
 
 
-def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
+def _find_smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
     least = choice.lab.min_nodes or choice.nodes
     return next(
         (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(remaining, less := choice.resize(count), market)),
@@ -442,10 +442,10 @@ def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, ma
 
 
 def _holds(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
-    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (remaining[key],))
+    return all(free is None or vcpus <= free for key, vcpus in _count(choice, market).items() for free in (remaining[key],))
 
 
-def _takes(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
+def _count(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
     return {key: sum(modules.values()) for key, modules in needs([choice.need], market).items()}
 
 

@@ -67,27 +67,27 @@ def wait_until_ready(
     inventory = lab.deployment.inventory
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
-    gpus_by_node = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
+    gpus_by_node = {node.name: node.gpus or _count_gpus(node) for node in inventory.nodes}
     inventory = _pin_host_keys(context.watch, lab, inventory, _await_instances(context.watch, lab, inventory, times), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
-            _answers(context, lab, fleet, times)
+            _connect_all(context, lab, fleet, times)
         on_answer()
         with stage(context.watch, "first boot", "the first boot is over"):
             marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if gpus_by_node[node.name]]
-        _driver(context.watch, fleet, with_gpu, simulated)
+        _check_driver(context.watch, fleet, with_gpu, simulated)
         with stage(context.watch, "torch", "torch is there"):
-            _torch(context.watch, fleet, with_gpu)
+            _check_torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 collective_check.hold(context, fleet, with_gpu, simulated)
     inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
-        _slurm(context, lab, inventory, simulated, times)
+        _check_slurm(context, lab, inventory, simulated, times)
     return inventory
 
 
@@ -95,7 +95,7 @@ def _report(watch: Watcher, node: str, step: str, start_s: float, *, ok: bool = 
     watch(NodeEvent(node=node, step=step, ok=ok, seconds=time.monotonic() - start_s, detail=detail))
 
 
-def _gpus(node: Node) -> int:
+def _count_gpus(node: Node) -> int:
     """Return how many GPUs the type of the instance has, even if an earlier check found a simulated node without any."""
     from gpucourse.aws.offerings import instance_types
 
@@ -105,7 +105,7 @@ def _gpus(node: Node) -> int:
 
 def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
     """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
-    return replace(node, gpus=len(mark.hardware.gpus)) if mark.simulated else node
+    return replace(node, gpus=len(mark.gpus)) if mark.simulated else node
 
 
 def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
@@ -169,7 +169,7 @@ def _pin_host_keys(
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
 
-def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
+def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
     """Connect to every node; one that has just booted may refuse at first."""
     start_s = time.monotonic()
 
@@ -207,7 +207,7 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
     )
 
 
-def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report to be simulated are skipped, with a
     note."""
 
@@ -234,7 +234,7 @@ def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[
         watch(Note(text=text, level="warning"))
 
 
-def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
+def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
     """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes count none, skip this, with a note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
@@ -242,14 +242,14 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
         context.watch(Note(text=text, level="warning"))
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"
-    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
+    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume readmits a drained node"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
         removed_nodes = forget_others(context, inventory, stack=lab.deployment.uid)
         limit, pause = times.slurm_s, times.slurm_pause_s
         wait_for_slurm(context, inventory, removed_nodes=removed_nodes, patience_s=limit, poll_s=pause, hint=hint)
 
 
-def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
+def _check_torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
     from gpucourse.remote import jobs
     from gpucourse.remote.fleet import values
 

@@ -72,7 +72,7 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
         looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context.paths, account, lab.uid, expires=cloud.expires)
     answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
-    views = {lab.stack: _outlook(context.paths, lab, answers) for lab in labs}
+    views = {lab.stack: _make_outlook(context.paths, lab, answers) for lab in labs}
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
@@ -94,7 +94,7 @@ def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
     return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []
 
 
-def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
+def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
     answered = answers["instances", cloud.region]
     trouble = next((item for item in (answers["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
@@ -102,7 +102,7 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str,
     alive = [item for item in lab_instances if item.alive]
     remaining_s = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(
-        nodes=_unknown(lab) if trouble else _health(lab, lab_instances),
+        nodes=_list_unknown(lab) if trouble else _check_nodes(lab, lab_instances),
         instances={item.node: item.id for item in alive},
         expires=cloud.expires,
         seconds_left=remaining_s,
@@ -116,24 +116,24 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str,
             termination_reason.describe_termination(item, cloud.expires)
             for item in termination_reason.find_lost_instances(lab, lab_instances).values()
         ],
-        backstop="" if trouble else _backstop(answers["backstop", lab.stack], cloud.backstop),
+        backstop="" if trouble else _describe_backstop(answers["backstop", lab.stack], cloud.backstop),
     )
 
 
-def _names(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[str]:
-    return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({instance.node for instance in instances})
+def _list_names(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[str]:
+    return [node.name for node in lab.nodes] or sorted({instance.node for instance in instances})
 
 
-def _unknown(lab: AwsDeployment) -> list[NodeHealth]:
-    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
+def _list_unknown(lab: AwsDeployment) -> list[NodeHealth]:
+    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _list_names(lab, ())]
 
 
-def _health(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[NodeHealth]:
+def _check_nodes(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[NodeHealth]:
     alive = {instance.node: instance for instance in instances if instance.alive}
-    return [_node_health(lab, name, alive.get(name)) for name in _names(lab, instances)]
+    return [_check_node(lab, name, alive.get(name)) for name in _list_names(lab, instances)]
 
 
-def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
+def _check_node(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
         return NodeHealth(node=name, healthy=False, detail="no such instance any more")
     node = lab.inventory.find_node(name) if lab.inventory else None
@@ -144,7 +144,7 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
 
 
-def _backstop(answer: object, recorded: str) -> str:
+def _describe_backstop(answer: object, recorded: str) -> str:
     if isinstance(answer, dict) and answer:
         return f"AWS itself ends it at {min(answer.values()):%Y-%m-%d %H:%M} UTC"
     if isinstance(answer, GpucourseError):
@@ -164,13 +164,13 @@ def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[
         for node in lab.nodes
         if any(health.node == node.name and health.healthy for health in views[lab.stack].nodes)
     ]
-    answers = try_all([partial(_idle, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)
+    answers = try_all([partial(_ask, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)
     for (stack, _), answer in zip(running, answers, strict=True):
         if isinstance(answer, Idle):
             views[stack].idle.append(answer)
 
 
-def _idle(transport: Transport, node: Node) -> Idle | None:
+def _ask(transport: Transport, node: Node) -> Idle | None:
     link = transport.connect(node, timeout_s=NODES_WITHIN_S)
     try:
         return node_files.idle(link)

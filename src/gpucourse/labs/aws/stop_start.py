@@ -40,7 +40,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                 f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
                 hint=f"gpucourse destroy {deployment.module} (outputs are collected first)",
             )
-        _nothing_runs(context, deployment)
+        _check_nothing_runs(context, deployment)
         account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
         former_rate = ledger.per_hour(context.paths, deployment)
@@ -64,7 +64,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             deployment,
             f"{deployment.stack} is stopped",
             changed,
-            warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
+            warnings=[_describe_pause_end(module, until, alone=bool(cloud.backstop))],
             next_command=f"gpucourse start {deployment.module}",
         )
 
@@ -123,11 +123,11 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             if not late:  # not all answer; those that do get the deadline of the record nevertheless
                 move()
         deployments.save(context.paths, deployment, "ready")
-        changed = [_address(instance, former_addresses.get(instance.node, "")) for instance in running]
+        changed = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
         return make_result(context, deployment, f"{deployment.stack} is back", changed, warnings=late[0])
 
 
-def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
+def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:
     """Return a sentence about the end of a stopped lab. `alone`: no schedule outside the nodes ends it, and a stopped node does
     not check its own deadline."""
     if alone:
@@ -153,7 +153,7 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
     )
 
 
-def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
+def _check_nothing_runs(context: Context, deployment: AwsDeployment) -> None:
     for record in runs.under_way(context.paths, deployment.stack):
         with suppress(GpucourseError), Connections(context) as connections:
             if settle(context, record, connections).has_ended:
@@ -197,6 +197,6 @@ def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]
     return [f"{error.what}: it may end itself sooner" for error in failed.values()]
 
 
-def _address(instance: CloudInstance, former: str) -> str:
+def _describe_address(instance: CloudInstance, former: str) -> str:
     moved = f", {former} before" if former and former != instance.address else ""
     return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"

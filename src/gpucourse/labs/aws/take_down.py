@@ -62,7 +62,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     receipt.regions = list(places(context.paths, deployment))
     lab = _settle_terraform(context, deployment)
     existing = _look_first(context, account, deployment, receipt)
-    receipt.existed = [_line(resource) for resource in existing if resource.seen]
+    receipt.existed = [_describe(resource) for resource in existing if resource.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     try:
@@ -77,9 +77,9 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     except StackBusy:
         raise
     except GpucourseError as error:
-        _blind(context.paths, deployment, existing, error)
+        _give_up(context.paths, deployment, existing, error)
     leftover_ids = {resource.id for resource in leftovers}
-    receipt.removed = [_line(resource) for resource in existing if resource.seen and resource.id not in leftover_ids]
+    receipt.removed = [_describe(resource) for resource in existing if resource.seen and resource.id not in leftover_ids]
     receipt.swept = [
         f"{resource.kind} {resource.id} in {resource.region}"
         for resource in resources
@@ -140,7 +140,7 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
         try:
             check_account(account, deployment)
             resources = resource_scan.find(account, stack=deployment.uid, regions=receipt.regions)
-            own_instances = _instances(account, deployment.uid)
+            own_instances = _find_instances(account, deployment.uid)
         except (CredentialsError, CloudError) as error:
             error.what = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
             error.hint = _advise_retry(error, deployment)
@@ -183,10 +183,12 @@ def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudRe
 
 
 def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
-    watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
+    watch(Note(text=f"Terraform could not: {_shorten(error)}. Continuing without it, by tag.", level="warning"))
 
 
-def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError) -> NoReturn:
+def _give_up(
+    paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError
+) -> NoReturn:
     """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
     seen_resources = [resource for resource in existing if resource.seen]
     ids = (
@@ -201,7 +203,7 @@ def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[Clou
     ) from error
 
 
-def _instances(account: Account, uid: str) -> list[CloudInstance]:
+def _find_instances(account: Account, uid: str) -> list[CloudInstance]:
     try:
         return instances.find(account, stack=uid)
     except PermissionRefused:  # the leak scan reports it too, and its result counts
@@ -219,14 +221,14 @@ def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
     return f"{error.hint}; then: {command}" if error.hint else command
 
 
-def _short(error: GpucourseError) -> str:
+def _shorten(error: GpucourseError) -> str:
     """Return one line of Terraform's error: AWS's error if it names one."""
     if isinstance(error, TerraformFailed) and (failure := failures.from_text(f"{error.summary}\n{error.detail}")):
         return failures.sentence(failure)
     return error.what.split("\n")[0]
 
 
-def _line(resource: CloudResource) -> str:
+def _describe(resource: CloudResource) -> str:
     return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.labs import aws
+from gpucourse.labs.results import Health
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
 
@@ -23,7 +24,6 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
 
     propose = call_when_used(lambda: aws.plan.propose)
     build = call_when_used(lambda: aws.build.build)
-    health = call_when_used(lambda: aws.status.health)
     take_down = call_when_used(lambda: aws.take_down.take_down)
     find_lost_nodes = call_when_used(lambda: aws.termination_reason.find_lost_nodes)
     stop = call_when_used(lambda: aws.stop_start.stop)
@@ -41,6 +41,12 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     request_command = call_when_used(lambda: aws.plan.request_command)
     policy = call_when_used(lambda: aws.doctor.policy)
     setup = call_when_used(lambda: aws.doctor.setup)
+
+    def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
+        """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
+        if not labs and not context.paths.ledger.exists():  # nothing was ever built on AWS
+            return Health()
+        return aws.status.health(context, labs, ask_nodes=ask_nodes)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about cost and access."""
