@@ -79,9 +79,9 @@ def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagno
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):
             detail = [text for text in lines[index + 1 :] if text.strip("╵")][:6]
-            return Diagnostic(severity="error", summary=match.group(1), detail="\n".join(detail))
+            return Diagnostic(summary=match.group(1), detail="\n".join(detail))
     last_lines = "\n".join(list(_without_warnings(lines))[-6:])
-    return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=last_lines)
+    return Diagnostic(summary=f"{command} ended with exit code {code}", detail=last_lines)
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:
