@@ -90,7 +90,7 @@ class Check:
     what: str
     find: Callable[[LabEnvironment], Verdict | list[Finding]]
     kind: FindingKind = "other"
-    applies: Callable[[LabEnvironment], bool] = lambda _known: True
+    applies: Callable[[LabEnvironment], bool] = lambda _facts: True
 
 
 def preflight(facts: LabEnvironment) -> list[Finding]:
@@ -455,18 +455,18 @@ CHECKS = (
     Check(
         "spot role",
         partial(_find_role, "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE),
-        applies=lambda known: known.market == "spot",
+        applies=lambda facts: facts.market == "spot",
     ),
     Check(
         "storage role",
         partial(_find_role, "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE),
-        applies=lambda known: any(lab.storage_gib for lab in known.labs),
+        applies=lambda facts: any(lab.storage_gib for lab in facts.labs),
     ),
     Check("image", find_images),
     Check("room for a network", find_network_room),
     Check("leftovers", find_leftovers),
     Check("permission to start", find_permission),
-    Check("billing access", find_bill_readers, applies=lambda known: known.whole),
-    Check(schedule.WHAT, lambda known: [schedule.readiness(known.account)], "backstop"),
+    Check("billing access", find_bill_readers, applies=lambda facts: facts.whole),
+    Check(schedule.WHAT, lambda facts: [schedule.readiness(facts.account)], "backstop"),
 )
 HERE = (Check("SSH key", find_key), Check("your address", find_address), Check("price", find_price, "price"))

@@ -191,31 +191,31 @@ def _translate_errors(account: Account, service: str, operation: str) -> Iterato
 
 
 def _translate_error(error: BaseException, place: str, action: str) -> GpucourseError | None:
-    from botocore import exceptions as known
+    from botocore import exceptions
 
-    if isinstance(error, known.ClientError):
+    if isinstance(error, exceptions.ClientError):
         details = error.response.get("Error", {})
         failure = failures.classify(str(details.get("Code", "")), str(details.get("Message", "")), action)
         return failures.make_error(failure, f"{place}: {failures.sentence(failure)}", action=action)
-    if isinstance(error, known.ParamValidationError):  # the request was wrong: a bug of this program
+    if isinstance(error, exceptions.ParamValidationError):  # the request was wrong: a bug of this program
         return None
     credentials = (
-        known.NoCredentialsError,
-        known.PartialCredentialsError,
-        known.CredentialRetrievalError,
-        known.ProfileNotFound,
-        known.ConfigParseError,
-        known.SSOError,
-        known.TokenRetrievalError,
-        known.NoAuthTokenError,
-        known.InvalidConfigError,
-        known.MissingDependencyException,  # a way to sign in that needs an extra package besides botocore
-        getattr(known, "LoginError", known.SSOError),  # in newer versions of botocore
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.ConfigParseError,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+        exceptions.NoAuthTokenError,
+        exceptions.InvalidConfigError,
+        exceptions.MissingDependencyException,  # a way to sign in that needs an extra package besides botocore
+        getattr(exceptions, "LoginError", exceptions.SSOError),  # in newer versions of botocore
     )
     if isinstance(error, credentials):
         failure = failures.classify("NoCredentials", str(error))
         return CredentialsError(f"{failure.tell} that can be used: {error}", hint=failure.cure)
-    if isinstance(error, (known.HTTPClientError, known.ConnectionError)):
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
         return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")
     return CloudError(f"AWS could not be queried ({place}): {error}", hint="check the region's name and ~/.aws/config")

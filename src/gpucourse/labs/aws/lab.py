@@ -18,6 +18,7 @@ from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace import regions
 from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
@@ -50,8 +51,13 @@ class CloudLab:
 
     def find_resources(self) -> list[CloudResource]:
         """Return what the account still has with this stack's tags, in every region that was ever used."""
-        places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.context.paths)])
-        return resource_scan.find(self.account, stack=self.deployment.uid, regions=places)
+        used_regions = list_regions(self.context.paths, self.deployment)
+        return resource_scan.find(self.account, stack=self.deployment.uid, regions=used_regions)
+
+
+def list_regions(paths: WorkspacePaths, deployment: AwsDeployment) -> list[str]:
+    """Return every region to search: the deployment's own, and all that this workspace ever used."""
+    return list(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
 
 
 def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:

@@ -38,15 +38,14 @@ from gpucourse.errors import (
 )
 from gpucourse.labs.aws import ledger, termination_reason
 from gpucourse.labs.aws.account import check_account, make_pause
-from gpucourse.labs.aws.lab import CloudLab, open_cloud
+from gpucourse.labs.aws.lab import CloudLab, list_regions, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision import state
-from gpucourse.workspace import deployments, regions
+from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
 
-PATIENCE_S = removal.PATIENCE_S
 # What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
 BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
 BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last, when they have nothing left to end
@@ -59,7 +58,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     LeftoverError if it becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
-    receipt.regions = list(places(context.paths, deployment))
+    receipt.regions = list_regions(context.paths, deployment)
     lab = _settle_terraform(context, deployment)
     existing = _look_first(context, account, deployment, receipt)
     receipt.existed = [_describe(resource) for resource in existing if resource.seen]
@@ -89,11 +88,6 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     settle_costs(context, account, deployment, receipt)
 
 
-def places(paths: WorkspacePaths, deployment: AwsDeployment) -> tuple[str, ...]:
-    """Return every region to search: the deployment's own, and all that this workspace ever used."""
-    return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
-
-
 def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
     """Scan, remove what is found, scan again; return what the first scan found, and what the last one still found.
 
@@ -115,7 +109,7 @@ def remove_all(
     Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
-        blocked = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=make_pause(context.stop))
+        blocked = removal.remove(account, resources, context.watch, sleep=make_pause(context.stop))
     with stage(context.watch, f"look again {name}", "looking once more"):
         leftovers = look()
     notes = {(resource.kind, resource.id): resource.note for resource in blocked}
