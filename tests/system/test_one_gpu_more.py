@@ -98,7 +98,7 @@ def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> Non
 
 
 def test_its_type_its_price_and_its_quota(answers: dict[str, Any]) -> None:
-    assert answers["type"] == ["p9z.2xlarge", 8, 2, 98304, {"on-demand": "L-417A185B", "spot": "L-C4BD4855"}]
+    assert answers["type"] == ["p9z.2xlarge", 8, 2, {"on-demand": "L-417A185B", "spot": "L-C4BD4855"}]
     assert answers["price"] == "9.99"
     assert answers["quotas"] == [["L-417A185B", "Running On-Demand P instances", 16]]
     assert answers["asked"] == ["L-417A185B"]
@@ -156,7 +156,7 @@ def _answers() -> dict[str, Any]:
     assert isinstance(lab, dict)
     return {
         "program": gpucourse.__file__,
-        "type": [kind.name, kind.vcpus, kind.gpus, kind.vram_mib, kind.quota],
+        "type": [kind.name, kind.vcpus, kind.gpus, kind.quota],
         "price": str(PriceBook(region="us-east-1").instance(kind.name).usd_per_hour),
         "quotas": [[quota.code, quota.name, quota.needed] for quota in quotas],
         "asked": [call["QuotaCode"] for call in account.list_calls("get_service_quota")],

@@ -14,8 +14,8 @@ from gpucourse.errors import MissingError, UsageError
 CHECKIP = "https://checkip.amazonaws.com"
 VARIABLE = "GPUCOURSE_CHECKIP_URL"
 TIMEOUT_S = 5.0
-_SAY_IT = "give it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
-_LONGEST = 256
+_HINT = "type it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
+_MAX_ANSWER = 256
 _EXAMPLES = tuple(  # reserved for documentation (RFC 5737): no host has one of these, so they open nothing
     ipaddress.IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 )
@@ -24,7 +24,7 @@ _EXAMPLES = tuple(  # reserved for documentation (RFC 5737): no host has one of 
 def fetch(url: str) -> str:
     """Return the text at `url`, at most its first 256 bytes. Raises OSError."""
     with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310  (https, or the user's own URL)
-        text: bytes = answer.read(_LONGEST)
+        text: bytes = answer.read(_MAX_ANSWER)
     return text.decode("ascii", errors="replace").strip()
 
 
@@ -37,13 +37,13 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     try:
         answer = ask(url)
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
-        raise MissingError(f"cannot learn this computer's address: {url} {_why(error)}", hint=_SAY_IT) from error
+        raise MissingError(f"cannot learn this computer's address: {url} {_why(error)}", hint=_HINT) from error
     try:
         address = ipaddress.ip_address(answer)
     except ValueError as error:
-        raise MissingError(f"{url} did not answer with an address but with {answer[:60]!r}", hint=_SAY_IT) from error
+        raise MissingError(f"{url} did not answer with an address but with {answer[:60]!r}", hint=_HINT) from error
     if address.version == 6:
-        raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_SAY_IT)
+        raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_HINT)
     return validate_cidr(f"{address}/32")
 
 
@@ -66,12 +66,12 @@ def validate_cidr(text: str) -> str:
     try:
         network = ipaddress.ip_network(text.strip())
     except ValueError as error:
-        raise UsageError(f"'{text}' is not an address: {error}", hint=_SAY_IT) from error
+        raise UsageError(f"'{text}' is not an address: {error}", hint=_HINT) from error
     if network.version == 6:
-        raise UsageError(f"{text} is IPv6, and the labs speak IPv4", hint=_SAY_IT)
+        raise UsageError(f"{text} is IPv6, and the labs speak IPv4", hint=_HINT)
     if network.num_addresses != 1:
-        raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_SAY_IT)
+        raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_HINT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):
-        raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_SAY_IT)
+        raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_HINT)
     return str(network)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import time
 from collections.abc import Callable
@@ -15,17 +13,17 @@ BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS---
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
 """Errors that may be gone at the next request: too many requests, a fault of AWS, an instance that is not listed yet."""
-_KEY = re.compile(r"(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) ([A-Za-z0-9+/]{60,}={0,2})(?=\s|$)")
-_FIELDS = {"ssh-ed25519": 2, "ecdsa-sha2-nistp256": 3, "ssh-rsa": 3}  # RFC 8709, 5656 and 4253: with the type as the first
-_PREFERENCE = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ssh-rsa")
+# RFC 8709: 51 bytes, of which the first 19 are the same in every key; so a line into which the kernel wrote does not match.
+_KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 
 
-def host_keys(text: str) -> dict[str, str]:
-    """Return the public host keys in a console's text, by type (`ssh-ed25519`), each as `type base64`; from the last boot."""
-    inside = text.rpartition(BEGIN)[2].partition(END) if BEGIN in text else ("", "", "")
-    if not inside[1]:  # the block is not complete yet
-        return {}
-    return {match[1]: f"{match[1]} {match[2]}" for match in _KEY.finditer(inside[0]) if _is_whole(match[1], match[2])}
+def find_key(text: str) -> str | None:
+    """Return the public host key in a console's text, as `ssh-ed25519 base64`, from the last boot; None before its block is
+    complete."""
+    _earlier, begin, rest = text.rpartition(BEGIN)
+    block, end, _later = rest.partition(END)
+    match = _KEY.search(block) if begin and end else None
+    return match.group() if match else None
 
 
 def output(account: Account, instance: str) -> str:
@@ -55,32 +53,15 @@ def host_key(
     while True:
         trouble: CloudError | None = None
         try:
-            keys = host_keys(output(account, instance))
+            key = find_key(output(account, instance))
         except CloudError as error:
             if error.kind not in PASSING:
                 raise
-            keys, trouble = {}, error
-        if keys:
-            return next(keys[kind] for kind in _PREFERENCE if kind in keys)
+            key, trouble = None, error
+        if key:
+            return key
         if clock() >= deadline:
             if trouble is not None:
                 raise trouble
             return None
         sleep(POLL_S)
-
-
-def _is_whole(kind: str, text: str) -> bool:
-    """Return whether the base64 text is a complete public key of that type (RFC 4253, 6.6): a kernel message in the middle of
-    it leaves a shorter one."""
-    try:
-        blob = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return False
-    fields: list[bytes] = []
-    while blob:
-        length = int.from_bytes(blob[:4], "big")
-        if len(blob) < 4 + length:
-            return False
-        fields.append(blob[4 : 4 + length])
-        blob = blob[4 + length :]
-    return len(fields) == _FIELDS[kind] and fields[0] == kind.encode()

@@ -77,23 +77,17 @@ ROWS: tuple[FailureRow, ...] = (
     ),
     FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
     FailureRow(
-        ("QuotaExceededException",),
+        ("QuotaExceededException", "ResourceAlreadyExistsException"),
         "quota",
-        "too many requests for higher quotas are open already",
+        "requests for higher quotas are open already",
         "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
-    ),
-    FailureRow(
-        ("ResourceAlreadyExistsException",),
-        "quota",
-        "a request for this quota is open already",
-        "wait for AWS's answer: https://console.aws.amazon.com/servicequotas/home/requests",
     ),
     FailureRow(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
     FailureRow(
         ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),
         "capacity",
         "AWS has no free machine of this type in this zone right now",
-        "take another zone, a similar type (--gpu), another --region or the other market; or wait a few minutes",
+        "use another zone, a similar type (--gpu), another --region or the other market; or wait a few minutes",
     ),
     FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
@@ -105,7 +99,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("Unsupported",),
         "zone",
         "this zone does not offer what was asked for",
-        "take another zone; if none offers it, another type (--gpu) or another --region",
+        "use another zone; if none offers it, another type (--gpu) or another --region",
     ),
     FailureRow(
         ("UnsupportedOperation",),
@@ -115,22 +109,10 @@ ROWS: tuple[FailureRow, ...] = (
         needle="spot",
     ),
     FailureRow(
-        ("UnsupportedOperation",),
-        "parameter",
-        "EC2 does not support this request",
-        "read AWS's message above; if you did not choose the value, it is a bug in gpucourse",
-    ),
-    FailureRow(
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
-        f"take another zone; or {LEAKS}",
-    ),
-    FailureRow(
-        ("SpotMaxPriceTooLow",),
-        "price",
-        "the highest spot price that was set is below the market's",
-        "set no highest price (the on-demand price is the limit then), or deploy without --spot",
+        f"use another zone; or {LEAKS}",
     ),
     FailureRow(
         ("InvalidAMIID.*",),
@@ -241,7 +223,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
         "throttle",
-        "AWS limits how many requests it takes, and refused this one",
+        "AWS limits the number of requests, and refused this one",
         LATER,
     ),
     FailureRow(
@@ -258,11 +240,6 @@ ROWS: tuple[FailureRow, ...] = (
         "a new role is known everywhere within minutes: type the command again; an older one lacks the trust policy of the "
         "file for administrators: gpucourse doctor --setup prints it",
         needle=ROLE_NOT_TAKEN,
-    ),
-    FailureRow(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
-    FailureRow(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),
-    FailureRow(
-        ("AddressLimitExceeded",), "leftovers", "the account already holds as many elastic addresses as it may have", LEAKS
     ),
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
@@ -296,6 +273,7 @@ ROWS: tuple[FailureRow, ...] = (
             "Malformed*",
             "MissingParameter",
             "UnknownParameter",
+            "UnsupportedOperation",
             "ValidationE*",
             "VPCIdNotSpecified",
         ),

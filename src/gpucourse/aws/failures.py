@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from gpucourse.aws import policy
 from gpucourse.aws.failure_table import ADMINISTRATOR, ATTACHED, POLICY, ROWS, UNKNOWN, FailureRow
+from gpucourse.errors import CloudError, CloudThrottled, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Failure
 
 _BOX = re.compile(r"[│╷╵\s]+")
@@ -86,6 +87,16 @@ def sentence(failure: Failure) -> str:
     action = f" ({failure.action})" if failure.action else ""
     suffix = f": {failure.message}" if failure.message else ""
     return f"{failure.tell}{action} [{failure.code}{suffix}]"
+
+
+def make_error(failure: Failure, what: str, *, action: str = "") -> GpucourseError:
+    """Return the error of a matching class. `action` is the permission of the call, if AWS does not name the missing one."""
+    if failure.kind == "permission":
+        return PermissionRefused(what, hint=failure.cure, action=failure.action or action)
+    if failure.kind == "credentials":
+        return CredentialsError(what, hint=failure.cure)
+    error_class = CloudThrottled if failure.kind == "throttle" else CloudError
+    return error_class(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
 
 
 def _call_in(text: str) -> str:

@@ -3,8 +3,6 @@ rule."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpucourse.aws import tags
 from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.session import Account
@@ -13,23 +11,8 @@ from gpucourse.errors import MissingError
 SSH = 22
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenedRule:
-    """One SSH rule that now allows another address."""
-
-    group: str
-    rule: str
-    before: str
-    now: str
-
-
-def list_allowed_addresses(account: Account, *, stack: str) -> list[str]:
-    """Return the addresses that may reach SSH of this stack, as /32."""
-    return sorted({rule["CidrIpv4"] for _group, rule in _ssh_rules(account, stack)})
-
-
-def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
-    """Let `cidr` (one address) reach SSH of this stack instead of the address so far; return the rules that changed.
+def allow(account: Account, cidr: str, *, stack: str) -> list[str]:
+    """Let `cidr` (one address) reach SSH of this stack in place of the former address; return a sentence for each changed rule.
 
     Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule in this region.
     """
@@ -39,7 +22,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
         raise MissingError(
             f"there is no SSH rule of this stack in {account.region}", hint="build it again: gpucourse deploy, with the module"
         )
-    changed: list[OpenedRule] = []
+    changed: list[str] = []
     for group, rule in rules:
         if rule["CidrIpv4"] == address:
             continue
@@ -52,7 +35,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
             GroupId=group,
             SecurityGroupRules=[{"SecurityGroupRuleId": rule["SecurityGroupRuleId"], "SecurityGroupRule": new}],
         )
-        changed.append(OpenedRule(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=address))
+        changed.append(f"{address} instead of {rule['CidrIpv4']} in {group}")
     return changed
 
 

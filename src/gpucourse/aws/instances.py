@@ -147,5 +147,4 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
         stack=tag_values.get("Stack", ""),
         module=tag_values.get("Module", ""),
         expires=tag_values.get("Expires", ""),
-        tags=tag_values,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.hardware import hardware
 from gpucourse.model.cloud import CloudInstance, LabNeed, Market
 
+PriceKey = tuple[str, Market, str]
 Charged = Literal["instance", "burst", "disk", "address", "storage"]
 PRICE_LIST = "AWS Price List"
 SPOT_HISTORY = "EC2 spot price history"
@@ -111,11 +112,11 @@ class Bill:
         """Return the USD of everything up to now, or between two moments."""
         return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
 
-    def by(self, field: str, now: datetime) -> dict[str, Decimal]:
+    def by(self, name: str, now: datetime) -> dict[str, Decimal]:
         """Return the USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
         totals: dict[str, Decimal] = {}
         for span in self.spans:
-            key = str(getattr(span.charge, field))
+            key = str(getattr(span.charge, name))
             totals[key] = totals.get(key, Decimal(0)) + span.cost(now)
         return totals
 
@@ -135,51 +136,25 @@ class PriceBook:
     """Prices of one region. `fresh` contains what AWS answered, by (type, market, zone), with an empty zone for any."""
 
     region: str
-    fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
+    fresh: Mapping[PriceKey, Rate] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
 
     def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
         """Return the price of one hour of an instance. For spot without a known zone: the most expensive zone. Raises
         MissingError without a price."""
         instance_type(name)
-        rates = [rate for (kind, bought, place), rate in self.fresh if (kind, bought) == (name, market) and place in {"", zone}]
-        if not rates and not zone:
-            rates = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
-        if rates:
+        by_zone = {place: rate for (kind, bought, place), rate in self.fresh.items() if (kind, bought) == (name, market)}
+        if rates := [rate for place, rate in by_zone.items() if not zone or place in {"", zone}]:
             return max(rates, key=lambda rate: rate.usd_per_hour)
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
-    def disk(self) -> Rate:
-        """Return the price of one hour of one GB of gp3."""
-        return self._monthly("disk")
-
-    def throughput(self, mb_s: int) -> tuple[int, Rate]:
-        """Return how many MB/s of a gp3 disk with this throughput are paid for, and the price of one of them for an hour."""
-        row, hours = table("prices")["throughput"], Decimal(table("prices")["hours_per_month"])
-        rate = _rate(row, Decimal(row["usd_per_mb_s_month"]) / hours, self._price_note())
-        return max(0, mb_s - row["included_mb_s"]), rate
-
-    def storage(self) -> Rate:
-        """Return the price of one hour of one GB of EFS Standard."""
-        return self._monthly("storage")
-
-    def address(self) -> Rate:
-        """Return the price of one hour of one public IPv4 address, used or not."""
-        row = table("prices")["address"]
-        return _rate(row, row["usd_per_hour"])
-
-    def burst(self, name: str) -> tuple[Decimal, Rate] | None:
-        """Return how many vCPUs of that type can be used beyond what its price covers, and the price of one for an hour; None
-        if the price covers all of them."""
-        row = table("prices")["burst"]
-        if name not in row["baseline"]:
-            return None
-        above = instance_type(name).vcpus * (1 - Decimal(row["baseline"][name]))
-        return above, _rate(row, row["usd_per_vcpu_hour"], self._price_note())
-
-    def _monthly(self, name: str) -> Rate:
-        row, hours = table("prices")[name], Decimal(table("prices")["hours_per_month"])
-        return _rate(row, Decimal(row["usd_per_gb_month"]) / hours, self._price_note())
+    def unit(self, name: str) -> Rate:
+        """Return the price of one hour of a GB of disk (gp3) or of shared `storage` (EFS), of an `address`, of a MB/s of
+        `throughput` above what a disk includes, or of a vCPU's `burst`."""
+        row = table("prices")[name]
+        key = next(key for key in row if key.startswith("usd_per_"))
+        hours = table("prices")["hours_per_month"] if key.endswith("_month") else 1
+        return _make_rate(row, Decimal(row[key]) / hours, "" if name == "address" else self._price_note())
 
     def _price_note(self) -> str:
         row = hardware().prices["on_demand"]
@@ -190,7 +165,7 @@ class PriceBook:
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
             raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
-        return _rate(hardware().prices["on_demand"], price, self._price_note())
+        return _make_rate(hardware().prices["on_demand"], price, self._price_note())
 
     def _read_spot_price(self, name: str) -> Rate:
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
@@ -199,10 +174,21 @@ class PriceBook:
             return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
         low, high = low_high
         note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
-        return _rate(hardware().prices["spot"], high, note)
+        return _make_rate(hardware().prices["spot"], high, note)
 
 
-def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
+def paid_throughput(mb_s: int) -> int:
+    """Return how many MB/s of a gp3 disk with this throughput are paid for."""
+    return max(0, mb_s - int(table("prices")["throughput"]["included_mb_s"]))
+
+
+def _count_bursts(name: str) -> Decimal:
+    """Return how many vCPUs of that type can be used beyond what its price covers."""
+    baseline = table("prices")["burst"]["baseline"].get(name, 1)
+    return instance_type(name).vcpus * (1 - Decimal(baseline))
+
+
+def _make_rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
     return Rate(usd_per_hour=Decimal(usd_per_hour), source=row["source"], date=row["date"], note=note)
 
 
@@ -214,43 +200,43 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
     fresh = dict(book.fresh)
     complaints: list[str] = []
     names = sorted(set(types))
-    for ask in (_price_list, _spot_history):
+    for ask in (_query_price_list, _query_spot_history):
         try:
             fresh.update(ask(account, names, now))
         except GpucourseError as error:
             complaints.append(error.what)
-    return replace(book, fresh=tuple(fresh.items()), complaints=tuple(complaints))
+    return replace(book, fresh=fresh, complaints=tuple(complaints))
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
     """Return what this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
+    count = disks = throughput = 0
     for machines in need.machines:
         name, bought = machines.instance_type, machines.market(market)
-        rate = book.instance(name, bought, zone)
-        units = Decimal(machines.count)
-        charges.append(Charge(what=f"{units} x {name} ({bought})", kind="instance", units=units, rate=rate))
-        if burst := book.burst(name):
-            above, rate = burst
-            bursts.append(Charge(what=f"CPU bursts of {units} x {name}, at most", kind="burst", units=units * above, rate=rate))
-    count = sum(machines.count for machines in need.machines)
-    disks = sum(machines.count * machines.disk_gib for machines in need.machines)
-    charges += [*bursts, Charge(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk())]
-    throughput = sum(machines.count * book.throughput(machines.disk_mb_s)[0] for machines in need.machines)
-    if throughput:
-        rate = book.throughput(0)[1]
-        charges.append(Charge(what=f"{throughput} MB/s more of disk", kind="disk", units=Decimal(throughput), rate=rate))
-    addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
-    charges.append(Charge(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
-    if need.storage_gib:
-        label = f"{need.storage_gib} GB shared storage (EFS)"
-        charges.append(Charge(what=label, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
-    return tuple(charges)
+        what, rate = f"{machines.count} x {name} ({bought})", book.instance(name, bought, zone)
+        charges.append(Charge(what=what, kind="instance", units=Decimal(machines.count), rate=rate))
+        if above := _count_bursts(name):
+            what = f"CPU bursts of {machines.count} x {name}, at most"
+            bursts.append(Charge(what=what, kind="burst", units=machines.count * above, rate=book.unit("burst")))
+        count += machines.count
+        disks += machines.count * machines.disk_gib
+        throughput += machines.count * paid_throughput(machines.disk_mb_s)
+    others: tuple[tuple[Charged, str, int, str], ...] = (
+        ("disk", "disk", disks, f"{disks} GB disk (gp3)"),
+        ("disk", "throughput", throughput, f"{throughput} MB/s more of disk"),
+        ("address", "address", count, f"{count} public address{'' if count == 1 else 'es'} (IPv4)"),
+        ("storage", "storage", need.storage_gib, f"{need.storage_gib} GB shared storage (EFS)"),
+    )
+    shared = [
+        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit)) for kind, unit, units, what in others if units
+    ]
+    return (*charges, *bursts, *shared)
 
 
-def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
-    rates: dict[tuple[str, Market, str], Rate] = {}
+def _query_price_list(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
+    rates: dict[PriceKey, Rate] = {}
     for name in types:
         filters = {
             "instanceType": name,
@@ -268,14 +254,14 @@ def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple
             ServiceCode="AmazonEC2",
             Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filters.items()],
         )
-        prices = [price for item in items for price in _hourly(json.loads(item))]
+        prices = [price for item in items for price in _list_hourly_prices(json.loads(item))]
         if prices:
             rate = Rate(usd_per_hour=max(prices), source=PRICE_LIST, date=now.date().isoformat())
             rates[name, "on-demand", ""] = rate
     return rates
 
 
-def _hourly(item: dict[str, Any]) -> list[Decimal]:
+def _list_hourly_prices(item: dict[str, Any]) -> list[Decimal]:
     return [
         price
         for term in item.get("terms", {}).get("OnDemand", {}).values()
@@ -284,7 +270,7 @@ def _hourly(item: dict[str, Any]) -> list[Decimal]:
     ]
 
 
-def _spot_history(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
+def _query_spot_history(account: Account, types: list[str], now: datetime) -> dict[PriceKey, Rate]:
     newest: dict[tuple[str, str], tuple[datetime, Decimal]] = {}
     for row in account.pages(
         "ec2",
@@ -311,10 +297,10 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
     project_tags = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
     charges = [
-        charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _of_instance(book, instance)
+        charge for instance in cloud_instances if instance.state in _BILLED_STATES for charge in _charge_vm(book, instance)
     ]
     for volume in resource_scan.items(account, VOLUME, project_tags):
-        charges += _of_volume(book, volume, stack=stack)
+        charges += _charge_disk(book, volume, stack=stack)
     module = next((instance.module for instance in cloud_instances if instance.module), "")
     charges += [
         Charge(
@@ -325,7 +311,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
             module=tags.of(system).get("Module", module),
             units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
             since=system["CreationTime"],
-            rate=book.storage(),
+            rate=book.unit("storage"),
         )
         for system in resource_scan.items(account, FILE_SYSTEM, project_tags)
     ]
@@ -346,7 +332,7 @@ def address_item(instance: str) -> str:
     return f"{instance}:ipv4"
 
 
-def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
+def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
     charge = Charge(
         item=volume["VolumeId"],
         kind="disk",
@@ -356,18 +342,16 @@ def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[C
         units=Decimal(volume["Size"]),
         zone=volume["AvailabilityZone"],
         since=volume["CreateTime"],
-        rate=book.disk(),
+        rate=book.unit("disk"),
     )
-    throughput, rate = book.throughput(volume.get("Throughput", 0))
+    throughput = paid_throughput(volume.get("Throughput", 0))
     if not throughput:
         return [charge]
-    more = replace(
-        charge, item=f"{charge.item}:throughput", what=f"{throughput} MB/s more of disk", units=Decimal(throughput), rate=rate
-    )
-    return [charge, more]
+    what, rate = f"{throughput} MB/s more of disk", book.unit("throughput")
+    return [charge, replace(charge, item=f"{charge.item}:throughput", what=what, units=Decimal(throughput), rate=rate)]
 
 
-def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:
+def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
     charge = Charge(
         item=instance.id,
         kind="instance",
@@ -382,7 +366,12 @@ def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:
     if not instance.address:
         return [charge]
     address = replace(
-        charge, item=address_item(instance.id), kind="address", what="public IPv4", market="on-demand", rate=book.address()
+        charge,
+        item=address_item(instance.id),
+        kind="address",
+        what="public IPv4",
+        market="on-demand",
+        rate=book.unit("address"),
     )
     return [charge, address]
 
@@ -434,8 +423,5 @@ def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
                 totals[name] = totals.get(name, Decimal(0)) + Decimal(group["Metrics"][_METRIC]["Amount"])
         page = str(answer.get("NextPageToken") or "")
         if not page:
-            return BilledCost(first=first, until=until, services=_largest_first(totals), requests=requests, final=final)
-
-
-def _largest_first(totals: dict[str, Decimal]) -> tuple[tuple[str, Decimal], ...]:
-    return tuple(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))
+            services = tuple(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))  # the largest first
+            return BilledCost(first=first, until=until, services=services, requests=requests, final=final)

@@ -14,7 +14,7 @@ from gpucourse.aws.policy import PARTITION
 from gpucourse.aws.session import Account, find_partition
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.hardware import Hardware, hardware
-from gpucourse.model.cloud import InstanceType, Offers, Placement, Zone
+from gpucourse.model.cloud import InstanceType, Offers, Placement
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
@@ -35,11 +35,9 @@ def types_of(table: Hardware) -> Iterator[InstanceType]:
                 vcpus=row["vcpus"],
                 gpus=row["gpus"],
                 gpu=rented.gpu,
-                vram_mib=row.get("vram_mib", rented.vram_mib),
                 cluster_group=row.get("cluster_group", True),
                 quota={market: code for market, (code, _name) in table.quotas[rented.quota].by_market.items()},
                 retired=rented.retired,
-                note=row.get("note", ""),
             )
 
 
@@ -95,22 +93,21 @@ def read_partition(region: str) -> str:
     return partition or PARTITION
 
 
-def zones(account: Account) -> tuple[Zone, ...]:
-    """Return the region's availability zones that are open to everyone: no local zones, none that needs an opt-in."""
+def zones(account: Account) -> tuple[str, ...]:
+    """Return the names of the availability zones that are open to everyone: no local zones, none that needs an opt-in."""
     filters = [
         {"Name": "opt-in-status", "Values": ["opt-in-not-required"]},
         {"Name": "zone-type", "Values": ["availability-zone"]},
         {"Name": "state", "Values": ["available"]},
     ]
     described = account.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
-    return tuple(sorted((Zone(name=zone["ZoneName"], id=zone["ZoneId"]) for zone in described), key=lambda zone: zone.name))
+    return tuple(sorted(zone["ZoneName"] for zone in described))
 
 
 def offers(account: Account, types: Iterable[str]) -> Offers:
     """Return which zones offer which of these types at present, according to AWS."""
     type_names = sorted(set(types))
-    zone_ids = zones(account)
-    names = {zone.name for zone in zone_ids}
+    names = zones(account)
     by_type: dict[str, set[str]] = {name: set() for name in type_names}
     for offer in account.pages(
         "ec2",
@@ -121,9 +118,8 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
     ):
         if offer["Location"] in names and offer["InstanceType"] in by_type:
             by_type[offer["InstanceType"]].add(offer["Location"])
-    return Offers(
-        region=account.region, by_type={name: frozenset(zone_names) for name, zone_names in by_type.items()}, zones=zone_ids
-    )
+    zones_by_type = {name: frozenset(zone_names) for name, zone_names in by_type.items()}
+    return Offers(region=account.region, by_type=zones_by_type, zones=names)
 
 
 def first_attempt(zone_offers: Offers, instance_type: str, *, with_types: Iterable[str] = ()) -> Placement | None:

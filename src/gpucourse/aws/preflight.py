@@ -29,7 +29,7 @@ from gpucourse.model.cloud import CloudResource, Finding, FindingKind, LabNeed, 
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
-OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
+MIN_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
 POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy prints it"
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
@@ -90,22 +90,22 @@ class Check:
     what: str
     find: Callable[[LabEnvironment], Verdict | list[Finding]]
     kind: FindingKind = "other"
-    applies: Callable[[LabEnvironment], bool] = lambda _known: True
+    applies: Callable[[LabEnvironment], bool] = lambda _facts: True
 
 
-def preflight(lab_environment: LabEnvironment) -> list[Finding]:
+def preflight(facts: LabEnvironment) -> list[Finding]:
     """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
     Without credentials, the account's own checks are one finding. Never raises for an answer of AWS or the network.
     """
-    first, identity = _make(TERRAFORM, lab_environment), _make(IDENTITY, lab_environment)
+    first, identity = _make(TERRAFORM, facts), _make(IDENTITY, facts)
     if any(finding.state in {"missing", "unknown"} for finding in identity):
         detail = "plan, region, zones, quotas, images, leftovers and permissions cannot be checked without credentials"
         account = [Finding(what="AWS account", state="unknown", detail=detail, mend=identity[-1].mend)]
     else:
-        checks = [partial(_make, check, lab_environment) for check in CHECKS if check.applies(lab_environment)]
+        checks = [partial(_make, check, facts) for check in CHECKS if check.applies(facts)]
         account = list(chain(*run_all(checks, limit=AT_ONCE)))
-    return [*first, *identity, *account, *chain(*(_make(check, lab_environment) for check in HERE))]
+    return [*first, *identity, *account, *chain(*(_make(check, facts) for check in HERE))]
 
 
 def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
@@ -113,11 +113,11 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.state == "missing"]
 
 
-def _make(check: Check, lab_environment: LabEnvironment) -> list[Finding]:
+def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
     """Return the findings of the check, with its kind; an error of AWS becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
-        verdict = check.find(lab_environment)
+        verdict = check.find(facts)
     except PermissionRefused as error:
         verdict = "unknown", f"not allowed to look: {error.action}", POLICY_HINT
     except GpucourseError as error:
@@ -128,36 +128,36 @@ def _make(check: Check, lab_environment: LabEnvironment) -> list[Finding]:
     return [Finding(what=check.what, state=state, detail=detail, mend=mend, kind=check.kind)]
 
 
-def find_terraform(lab_environment: LabEnvironment) -> Verdict:
+def find_terraform(facts: LabEnvironment) -> Verdict:
     """Check that there is a Terraform that can fetch AWS's provider."""
-    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", lab_environment.terraform or "")
-    if lab_environment.terraform is None or match is None:
-        return "missing", lab_environment.terraform or "not found", _GET_TERRAFORM
-    if tuple(map(int, match.groups())) < OLDEST_TERRAFORM:
-        detail = f"{lab_environment.terraform} cannot check the signature of AWS's provider; 1.6.1 and newer can"
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", facts.terraform or "")
+    if facts.terraform is None or match is None:
+        return "missing", facts.terraform or "not found", _GET_TERRAFORM
+    if tuple(map(int, match.groups())) < MIN_TERRAFORM:
+        detail = f"{facts.terraform} cannot check the signature of AWS's provider; 1.6.1 and newer can"
         return "missing", detail, _GET_TERRAFORM
-    return "ok", lab_environment.terraform, ""
+    return "ok", facts.terraform, ""
 
 
-def find_key(lab_environment: LabEnvironment) -> Verdict:
+def find_key(facts: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
-    if not lab_environment.public_key:
+    if not facts.public_key:
         return "ok", "made with the first deploy", ""
-    kind = lab_environment.public_key.split(maxsplit=1)[0]
+    kind = facts.public_key.split(maxsplit=1)[0]
     if kind not in {"ssh-ed25519", "ssh-rsa"}:
-        return "missing", f"EC2 takes ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
+        return "missing", f"EC2 accepts ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
     return "ok", kind, ""
 
 
-def find_address(lab_environment: LabEnvironment) -> Verdict:
+def find_address(facts: LabEnvironment) -> Verdict:
     """Check that this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
-    cidr = validate_cidr(lab_environment.ssh_cidr) if lab_environment.ssh_cidr else lab_environment.ask_address()
+    cidr = validate_cidr(facts.ssh_cidr) if facts.ssh_cidr else facts.ask_address()
     return "ok", f"SSH will be open to {cidr} alone", ""
 
 
-def find_price(lab_environment: LabEnvironment) -> Verdict:
+def find_price(facts: LabEnvironment) -> Verdict:
     """Compare what the labs cost, for the time that they usually take, with what is left of the budget."""
-    by_lab = [(lab, estimate(lab_environment.book, lab, market=lab_environment.market)) for lab in lab_environment.labs]
+    by_lab = [(lab, estimate(facts.book, lab, market=facts.market)) for lab in facts.labs]
     total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
     hourly = max((usd_per_hour(charges) for _lab, charges in by_lab), default=Decimal(0))
     rates = [charge.rate for _lab, charges in by_lab for charge in charges]
@@ -168,28 +168,25 @@ def find_price(lab_environment: LabEnvironment) -> Verdict:
         f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
     )
     detail += f" ({'; '.join(notes)})" if notes else ""
-    if lab_environment.budget is not None and lab_environment.spent + total > lab_environment.budget:
-        mend = "take --spot or a smaller GPU, raise the budget in gpucourse.yaml, or take fewer modules"
-        return "warning", f"{detail}; ${lab_environment.budget - lab_environment.spent:.2f} of the budget is left", mend
+    if facts.budget is not None and facts.spent + total > facts.budget:
+        mend = "use --spot or a smaller GPU, raise the budget in gpucourse.yaml, or build fewer modules"
+        return "warning", f"{detail}; ${facts.budget - facts.spent:.2f} of the budget is left", mend
     return "ok", detail, ""
 
 
-def find_identity(lab_environment: LabEnvironment) -> Verdict:
+def find_identity(facts: LabEnvironment) -> Verdict:
     """Check that AWS knows the identity. Raises CredentialsError."""
-    identity = lab_environment.account.identity()
+    identity = facts.account.identity()
     if identity.root:
         detail = f"account {identity.account}, as its root user, who may do everything, also by mistake"
         return "warning", detail, "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
     return "ok", f"account {identity.account}, as {identity.arn.rpartition(':')[2]}", ""
 
 
-def find_plan(lab_environment: LabEnvironment) -> Verdict:
+def find_plan(facts: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which starts no GPU instance."""
-    try:
-        answer = lab_environment.account.call("freetier", "get_account_plan_state")
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
+    answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
+    if answer is None:
         detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
@@ -204,9 +201,9 @@ def find_plan(lab_environment: LabEnvironment) -> Verdict:
     return "unknown", f"AWS calls it '{kind}'", _DEPLOY_SHOWS
 
 
-def find_region(lab_environment: LabEnvironment) -> Verdict:
+def find_region(facts: LabEnvironment) -> Verdict:
     """Check that the region exists and is open to this account."""
-    account = lab_environment.account
+    account = facts.account
     # A region that does not exist cannot answer, so the call goes to a region of the course.
     place = account if account.region in offerings.REGIONS else account.in_region(offerings.DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
@@ -221,9 +218,9 @@ def find_region(lab_environment: LabEnvironment) -> Verdict:
     return "ok", account.region, ""
 
 
-def find_bill_readers(lab_environment: LabEnvironment) -> list[Finding]:
+def find_bill_readers(facts: LabEnvironment) -> list[Finding]:
     """Check that this identity sees what the account costs, and an AWS budget sends mail. Listing budgets costs nothing."""
-    access, mail, account = "billing access", "budget mail", lab_environment.account
+    access, mail, account = "billing access", "budget mail", facts.account
     number = account.identity().account
     try:
         budgets = [entry["BudgetName"] for entry in account.pages("budgets", "describe_budgets", "Budgets", AccountId=number)]
@@ -247,23 +244,19 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
-def _find_role(role: str, first: str, mend: str, lab_environment: LabEnvironment) -> Verdict:
+def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
     """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
-    try:
-        lab_environment.account.call("iam", "get_role", RoleName=role)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
+    if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
         return "warning", detail, mend
     return "ok", role, ""
 
 
-def find_zones(lab_environment: LabEnvironment) -> list[Finding]:
+def find_zones(facts: LabEnvironment) -> list[Finding]:
     """Check that for each lab, one zone offers all of its types, since its nodes must be in one zone."""
     findings: list[Finding] = []
-    zone_offers = lab_environment.find_offers()
-    for lab in lab_environment.labs:
+    zone_offers = facts.find_offers()
+    for lab in facts.labs:
         subject, types = f"zones for module {lab.module}", frozenset(machines.instance_type for machines in lab.machines)
         named = " with ".join(sorted(types))
         if common := zone_offers.find_common_zones(types):
@@ -278,27 +271,27 @@ def find_zones(lab_environment: LabEnvironment) -> list[Finding]:
     return findings
 
 
-def find_quotas(lab_environment: LabEnvironment) -> list[Finding]:
+def find_quotas(facts: LabEnvironment) -> list[Finding]:
     """Check that every quota allows what the largest lab needs of it, in addition to what already runs. If one is too small,
     also the role that a request for more needs."""
-    labs = lab_environment.growth(lab_environment.labs)
+    labs = facts.growth(facts.labs)
     findings = [
-        describe_quota(lab_environment.account, labs, lab_environment.market, item, lab_environment.request)
-        for item in lab_environment.quotas.assess(labs, lab_environment.market)
+        describe_quota(facts.account, labs, facts.market, item, facts.request)
+        for item in facts.quotas.assess(labs, facts.market)
     ]
-    return [*findings, *(_make(_QUOTA_ROLE, lab_environment) if list_blocking(findings) else [])]
+    return [*findings, *(_make(_QUOTA_ROLE, facts) if list_blocking(findings) else [])]
 
 
-def find_other_quotas(lab_environment: LabEnvironment) -> list[Finding]:
+def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
     """Check the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
     warning."""
-    other_market: Market = "on-demand" if lab_environment.market == "spot" else "spot"
-    needs = quota.needs(lab_environment.labs, lab_environment.market)
+    other_market: Market = "on-demand" if facts.market == "spot" else "spot"
+    needs = quota.needs(facts.labs, facts.market)
     only = f"counts only {'with' if other_market == 'spot' else 'without'} --spot"
     findings: list[Finding] = []
-    for item in lab_environment.quotas.assess(lab_environment.labs, other_market):
+    for item in facts.quotas.assess(facts.labs, other_market):
         if (item.code, item.market) not in needs:
-            finding = describe_quota(lab_environment.account, lab_environment.labs, other_market, item, lab_environment.request)
+            finding = describe_quota(facts.account, facts.labs, other_market, item, facts.request)
             short = finding.state == "missing"
             findings.append(replace(finding, state="warning", detail=f"{finding.detail}; {only}") if short else finding)
     return findings
@@ -355,11 +348,11 @@ def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
     return f"a request for {request.wanted} is open ({request.status})" if request else ""
 
 
-def find_images(lab_environment: LabEnvironment) -> list[Finding]:
+def find_images(facts: LabEnvironment) -> list[Finding]:
     """Check that the machine images of the labs exist in this region, and fit on the disks."""
     findings: list[Finding] = []
-    for kind in _list_image_kinds(lab_environment.labs):
-        image = resolve(lab_environment.account, kind)
+    for kind in _list_image_kinds(facts.labs):
+        image = resolve(facts.account, kind)
         detail = f"{image.id} ({image.parameter.removeprefix('/aws/service/')}), root disk of {image.root_gib} GiB at least"
         findings.append(Finding(what=f"image ({kind})", state="ok", detail=detail))
     return findings
@@ -373,9 +366,9 @@ def _image_kind(instance_type: str) -> ImageKind:
     return "pytorch" if offerings.instance_type(instance_type).gpus else "ubuntu"
 
 
-def find_network_room(lab_environment: LabEnvironment) -> Verdict:
+def find_network_room(facts: LabEnvironment) -> Verdict:
     """Check that the region has room for one more VPC; each lab has its own."""
-    account, count = lab_environment.account, quota.count_networks(lab_environment.account)
+    account, count = facts.account, quota.count_networks(facts.account)
     try:
         limit = quota.limit(account, quota.VPCS, "vpc")
     except (CloudError, PermissionRefused) as error:
@@ -386,14 +379,12 @@ def find_network_room(lab_environment: LabEnvironment) -> Verdict:
     return "missing" if full else "ok", f"{count} of {limit} VPCs in {account.region}", mend
 
 
-def find_leftovers(lab_environment: LabEnvironment) -> list[Finding]:
+def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     """Check that no resource with the course's tags exists that this workspace does not know."""
     subject = "leftovers"
-    regions = dict.fromkeys([lab_environment.account.region, *(lab_environment.regions or offerings.REGIONS)])
-    resources = resource_scan.find(lab_environment.account, regions=regions, strict=True)
-    leftovers = [
-        resource for resource in resources if resource.seen and resource.tags.get("Stack") not in lab_environment.standing
-    ]
+    regions = dict.fromkeys([facts.account.region, *(facts.regions or offerings.REGIONS)])
+    resources = resource_scan.find(facts.account, regions=regions, strict=True)
+    leftovers = [resource for resource in resources if resource.seen and resource.tags.get("Stack") not in facts.standing]
     findings: list[Finding] = []
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
@@ -414,16 +405,16 @@ def _is_expired(resource: CloudResource) -> bool:
         return False
 
 
-def find_permission(lab_environment: LabEnvironment) -> list[Finding]:
+def find_permission(facts: LabEnvironment) -> list[Finding]:
     """Check that this identity may start each type, by EC2's dry run, which tests permissions but neither quota nor
     capacity."""
-    by_type = {machines.instance_type: machines for lab in lab_environment.labs for machines in lab.machines}
+    by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
-        ids = {kind: resolve(lab_environment.account, kind).id for kind in _list_image_kinds(lab_environment.labs)}
+        ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}
     except MissingError as error:  # the check of the images says what helps
         return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
     return [
-        _may_start(lab_environment.account, name, ids[_image_kind(name)], machines.market(lab_environment.market))
+        _may_start(facts.account, name, ids[_image_kind(name)], machines.market(facts.market))
         for name, machines in sorted(by_type.items())
     ]
 
@@ -464,18 +455,18 @@ CHECKS = (
     Check(
         "spot role",
         partial(_find_role, "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE),
-        applies=lambda known: known.market == "spot",
+        applies=lambda facts: facts.market == "spot",
     ),
     Check(
         "storage role",
         partial(_find_role, "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE),
-        applies=lambda known: any(lab.storage_gib for lab in known.labs),
+        applies=lambda facts: any(lab.storage_gib for lab in facts.labs),
     ),
     Check("image", find_images),
     Check("room for a network", find_network_room),
     Check("leftovers", find_leftovers),
     Check("permission to start", find_permission),
-    Check("billing access", find_bill_readers, applies=lambda known: known.whole),
-    Check(schedule.WHAT, lambda known: [schedule.readiness(known.account)], "backstop"),
+    Check("billing access", find_bill_readers, applies=lambda facts: facts.whole),
+    Check(schedule.WHAT, lambda facts: [schedule.readiness(facts.account)], "backstop"),
 )
 HERE = (Check("SSH key", find_key), Check("your address", find_address), Check("price", find_price, "price"))

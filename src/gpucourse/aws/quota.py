@@ -53,11 +53,11 @@ class Quotas:
         names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
         quotas: list[Quota] = []
         with self._lock:
-            self.used = self.used or _or_reason(partial(in_use, self.account))
+            self.used = self.used or _try(partial(in_use, self.account))
             running, trouble = self.used
             for (code, bought), types in sorted(needs(labs, market).items()):
                 if code not in self.limits:
-                    self.limits[code] = _or_reason(partial(limit, self.account, code))
+                    self.limits[code] = _try(partial(limit, self.account, code))
                 quota_limit, refusal = self.limits[code]
                 quotas.append(
                     Quota(
@@ -77,12 +77,10 @@ class Quotas:
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
     """Return the account's limit of that quota in this region (for EC2: in vCPUs); AWS's default if none was ever applied."""
-    try:
-        answer = account.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
-    except CloudError as error:
-        if error.kind != "gone":
-            raise
-        answer = account.call("service-quotas", "get_aws_default_service_quota", ServiceCode=service, QuotaCode=code)
+    request = {"ServiceCode": service, "QuotaCode": code}
+    answer = account.call_if_exists("service-quotas", "get_service_quota", **request)
+    if answer is None:
+        answer = account.call("service-quotas", "get_aws_default_service_quota", **request)
     return int(answer["Quota"]["Value"])
 
 
@@ -92,15 +90,10 @@ def in_use(account: Account) -> dict[str, int]:
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
         for instance in reservation["Instances"]:
-            code = _code(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
+            code = _find_code(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
             if code is not None:
-                used[code] = used.get(code, 0) + _vcpus(instance)
+                used[code] = used.get(code, 0) + _count_vcpus(instance)
     return used
-
-
-def networks(account: Account) -> tuple[int, int]:
-    """Return how many VPCs the region has, and how many it may have. Raises the errors of `Account.call`."""
-    return count_networks(account), limit(account, VPCS, "vpc")
 
 
 def count_networks(account: Account) -> int:
@@ -128,7 +121,7 @@ def request_increase(account: Account, quota: Quota) -> QuotaRequest:
         if request is None:
             raise
         return request
-    return _request(answer["RequestedQuota"], account.region)
+    return _parse_request(answer["RequestedQuota"], account.region)
 
 
 def open_request(account: Account, code: str) -> QuotaRequest | None:
@@ -141,7 +134,7 @@ def open_request(account: Account, code: str) -> QuotaRequest | None:
         QuotaCode=code,
     ):
         if request.get("Status") in _OPEN:
-            return _request(request, account.region, opened_before=True)
+            return _parse_request(request, account.region, opened_before=True)
     return None
 
 
@@ -150,7 +143,7 @@ def console_page(quota: Quota) -> str:
     return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
 
 
-def _request(answer: dict[str, Any], region: str, *, opened_before: bool = False) -> QuotaRequest:
+def _parse_request(answer: dict[str, Any], region: str, *, opened_before: bool = False) -> QuotaRequest:
     return QuotaRequest(
         code=answer["QuotaCode"],
         region=region,
@@ -162,14 +155,14 @@ def _request(answer: dict[str, Any], region: str, *, opened_before: bool = False
     )
 
 
-def _code(name: str, *, spot: bool) -> str | None:
+def _find_code(name: str, *, spot: bool) -> str | None:
     """Return the quota that an instance of this type counts against, by its family, so that types outside our table count
     too."""
     quota = hardware().quota_of(name)
     return quota.by_market["spot" if spot else "on-demand"][0] if quota else None
 
 
-def _vcpus(instance: dict[str, Any]) -> int:
+def _count_vcpus(instance: dict[str, Any]) -> int:
     cpu = instance.get("CpuOptions")
     if not cpu:  # not every answer contains it
         row = instance_types().get(instance["InstanceType"])
@@ -177,7 +170,7 @@ def _vcpus(instance: dict[str, Any]) -> int:
     return int(cpu["CoreCount"]) * int(cpu["ThreadsPerCore"])
 
 
-def _or_reason(ask: Callable[[], T]) -> tuple[T | None, str]:
+def _try(ask: Callable[[], T]) -> tuple[T | None, str]:
     try:
         return ask(), ""
     except GpucourseError as error:

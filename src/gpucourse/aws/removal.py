@@ -126,7 +126,7 @@ def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
     kind = _BY_NAME.get(resource.kind)
     if kind is None:
         raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
-    own_tags = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
+    own_tags: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
     for item in resource_scan.items(account, kind, own_tags):
         if item[kind.id] == resource.id:
             yield from kind.remove(item)

@@ -177,10 +177,8 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
     """
     try:
         answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
-    except CloudError as error:
+    except (CloudError, PermissionRefused) as error:
         return [], f"the account's other regions could not be listed: {error.what}"
-    except PermissionRefused as error:
-        return [], f"the account's other regions could not be listed: not allowed: {error.action}"
     regions = sorted({str(region["RegionName"]) for region in answer} - set(besides))
     answers = run_all([partial(_holds, account.in_region(name)) for name in regions], limit=AT_ONCE)
     by_region = dict(zip(regions, answers, strict=True))

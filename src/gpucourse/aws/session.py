@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -14,25 +15,16 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.aws import failures
 from gpucourse.errors import (
     CloudError,
-    CloudThrottled,
     CloudUnreachable,
     CredentialsError,
     GpucourseError,
-    PermissionRefused,
 )
-from gpucourse.model.cloud import Failure
 
 if TYPE_CHECKING:
     import boto3
 
 CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5, 20, 4, 16
-HOMES = {
-    "pricing": "us-east-1",
-    "freetier": "us-east-1",
-    "ce": "us-east-1",
-    "budgets": "us-east-1",
-    "iam": "us-east-1",
-}  # these are called in that region, whatever the lab's region
+IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # these are called there, whatever the lab's region
 IAM_ACTIONS = {  # operations that have another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
@@ -57,12 +49,11 @@ class Account:
     """One AWS account seen from one region.
 
     Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. May be shared between
-    threads. `attempts`: how often a call is tried at most.
+    threads.
     """
 
-    def __init__(self, region: str, environ: Mapping[str, str], *, attempts: int = ATTEMPTS) -> None:
+    def __init__(self, region: str, environ: Mapping[str, str]) -> None:
         self.region = region
-        self._attempts = attempts
         self._environ = environ
         self._clients: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -70,7 +61,7 @@ class Account:
 
     def in_region(self, region: str) -> Account:
         """Return the same account seen from another region."""
-        return self if region == self.region else type(self)(region, self._environ, attempts=self._attempts)
+        return self if region == self.region else type(self)(region, self._environ)
 
     def client(self, service: str) -> Any:
         """Return the boto3 client of a service, created once."""
@@ -81,7 +72,7 @@ class Account:
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Make one call and return its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
-        with _ErrorTranslation(self, service, operation):
+        with _translate_errors(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
@@ -96,7 +87,7 @@ class Account:
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
         """Yield every item of the list `key`, over all pages of the answer."""
-        with _ErrorTranslation(self, service, operation):
+        with _translate_errors(self, service, operation):
             client = self.client(service)
             if not client.can_paginate(operation):
                 yield from getattr(client, operation)(**parameters).get(key, [])
@@ -124,12 +115,12 @@ class Account:
         make: Callable[..., Any] = self._start_session().client  # the stubs have no overload for a plain str
         return make(
             service,
-            region_name=HOMES.get(service, self.region),
+            region_name="us-east-1" if service in IN_US_EAST_1 else self.region,
             endpoint_url=self._environ.get(key) or self._environ.get("AWS_ENDPOINT_URL") or None,
             config=Config(
                 connect_timeout=CONNECT_S,
                 read_timeout=READ_S,
-                retries={"mode": "standard", "total_max_attempts": self._attempts},
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=CONNECTIONS,
             ),
         )
@@ -184,59 +175,47 @@ def _models() -> Any:
     return create_loader()
 
 
-class _ErrorTranslation:
-    """Turns exceptions of botocore inside the block into this program's errors. A class, so that it works inside a
-    generator."""
-
-    def __init__(self, account: Account, service: str, operation: str) -> None:
-        self.account, self.service, self.operation = account, service, operation
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
-            return
-        action = self.account.action(self.service, self.operation)
-        if (translated := _translate_error(error, f"{action} in {self.account.region}", action)) is not None:
-            raise translated from error
+@contextmanager
+def _translate_errors(account: Account, service: str, operation: str) -> Iterator[None]:
+    """Turn exceptions of botocore inside the block into this program's errors."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("botocore", "boto3")):
+            raise
+        action = account.action(service, operation)
+        translated = _translate_error(error, f"{action} in {account.region}", action)
+        if translated is None:
+            raise
+        raise translated from error
 
 
 def _translate_error(error: BaseException, place: str, action: str) -> GpucourseError | None:
-    from botocore import exceptions as known
+    from botocore import exceptions
 
-    if isinstance(error, known.ClientError):
+    if isinstance(error, exceptions.ClientError):
         details = error.response.get("Error", {})
         failure = failures.classify(str(details.get("Code", "")), str(details.get("Message", "")), action)
-        return _make_error(failure, place, action)
-    if isinstance(error, known.ParamValidationError):  # the request was wrong: a bug of this program
+        return failures.make_error(failure, f"{place}: {failures.sentence(failure)}", action=action)
+    if isinstance(error, exceptions.ParamValidationError):  # the request was wrong: a bug of this program
         return None
     credentials = (
-        known.NoCredentialsError,
-        known.PartialCredentialsError,
-        known.CredentialRetrievalError,
-        known.ProfileNotFound,
-        known.ConfigParseError,
-        known.SSOError,
-        known.TokenRetrievalError,
-        known.NoAuthTokenError,
-        known.InvalidConfigError,
-        known.MissingDependencyException,  # a way to sign in that needs an extra package besides botocore
-        getattr(known, "LoginError", known.SSOError),  # in newer versions of botocore
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.ConfigParseError,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+        exceptions.NoAuthTokenError,
+        exceptions.InvalidConfigError,
+        exceptions.MissingDependencyException,  # a way to sign in that needs an extra package besides botocore
+        getattr(exceptions, "LoginError", exceptions.SSOError),  # in newer versions of botocore
     )
     if isinstance(error, credentials):
         failure = failures.classify("NoCredentials", str(error))
         return CredentialsError(f"{failure.tell} that can be used: {error}", hint=failure.cure)
-    if isinstance(error, (known.HTTPClientError, known.ConnectionError)):
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
         return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")
-    return CloudError(f"AWS could not be asked ({place}): {error}", hint="check the region's name and ~/.aws/config")
-
-
-def _make_error(failure: Failure, place: str, action: str) -> GpucourseError:
-    text = f"{place}: {failures.sentence(failure)}"
-    if failure.kind == "permission":
-        return PermissionRefused(text, hint=failure.cure, action=failure.action or action)
-    if failure.kind == "credentials":
-        return CredentialsError(text, hint=failure.cure)
-    kind = CloudThrottled if failure.kind == "throttle" else CloudError
-    return kind(text, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    return CloudError(f"AWS could not be queried ({place}): {error}", hint="check the region's name and ~/.aws/config")

@@ -41,7 +41,7 @@ def of(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def fits(tags: Mapping[str, str], required: Mapping[str, str]) -> bool:
-    """Return whether all wanted tags are present with their values."""
+    """Return whether all required tags are present with their values."""
     return all(tags.get(key) == value for key, value in required.items())
 
 

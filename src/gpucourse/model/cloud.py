@@ -23,7 +23,6 @@ FailureKind = Literal[
     "quota",  # a limit that AWS raises on request
     "capacity",  # AWS has no free machine of that type there right now
     "zone",  # that zone never has that type, or has no room for one more
-    "price",  # the maximum spot price that was set is below the market's
     "permission",  # AWS knows the identity, and denies the action
     "credentials",  # AWS does not accept the credentials, or they have expired
     "throttle",  # too many calls in a short time
@@ -74,26 +73,19 @@ class Failure:
         """Return whether another zone, or after the last zone another type, may help. Every other failure is final at once."""
         return self.kind in {"capacity", "zone"}
 
-    @property
-    def again(self) -> bool:
-        """Return whether the same call may succeed a little later."""
-        return self.kind in {"throttle", "service", "in_use"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance in the table of hardware. `quota` is the quota's code by market. `retired` says
-    why AWS no longer has the type; empty if AWS has it."""
+    """One type of instance in the table of hardware. `quota` is the quota's code by market. `retired` says why AWS no longer
+    has the type; empty if AWS has it."""
 
     name: str
     vcpus: int
     gpus: int
     gpu: str
-    vram_mib: int
     cluster_group: bool
     quota: dict[Market, str]
     retired: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,35 +167,26 @@ class QuotaRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zone:
-    """An availability zone: its name in this account, and its id, which is the same in every account."""
-
-    name: str
-    id: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Offers:
     """Which zones of a region offer which of the wanted types. Local zones are not in it."""
 
     region: str
     by_type: dict[str, frozenset[str]]
-    zones: tuple[Zone, ...]
+    zones: tuple[str, ...]
 
     def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
         """Return the zones that offer all of these types (of all wanted ones by default), by name."""
         type_names = types if types is not None else frozenset(self.by_type)
-        return tuple(
-            zone.name for zone in self.zones if all(zone.name in self.by_type.get(kind, frozenset()) for kind in type_names)
-        )
+        return tuple(zone for zone in self.zones if all(zone in self.by_type.get(kind, frozenset()) for kind in type_names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """One try at building a lab: which type, in which zone."""
+    """One try at building a lab: which type, in which zone, and whether its nodes are to be close together."""
 
     zone: str
     instance_type: str
+    placement_group: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +210,6 @@ class CloudInstance:
     stack: str = ""
     module: str = ""
     expires: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
 
     @property
     def alive(self) -> bool:

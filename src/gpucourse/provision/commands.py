@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from python_terraform import IsFlagged, Terraform
@@ -78,10 +79,5 @@ class Commands:
         }
 
     def _build_command(self, command: str, *arguments: str, **options: Any) -> list[str]:
-        built = Terraform.generate_cmd_string(_Program(self.argv[0]), command, *arguments, **options)
+        built = Terraform.generate_cmd_string(SimpleNamespace(terraform_bin_path=self.argv[0]), command, *arguments, **options)
         return [*self.argv, *built[1:]]
-
-
-@dataclass(frozen=True)
-class _Program:
-    terraform_bin_path: str

@@ -50,7 +50,7 @@ def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
     reserve = DiskReserve(folder)
     try:
         with storing(folder):
-            reserve.ballast.write_bytes(_noise())
+            reserve.ballast.write_bytes(_make_noise())
         if reserve.check():
             raise reserve.error()
         yield reserve
@@ -59,7 +59,7 @@ def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
 
 
 @functools.cache
-def _noise() -> bytes:
+def _make_noise() -> bytes:
     """Return random bytes: zeros would take no space on a disk that compresses."""
     return os.urandom(BALLAST)
 

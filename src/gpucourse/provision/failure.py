@@ -7,21 +7,21 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, StackBusy, StorageError, TerraformFailed
+from gpucourse.errors import GpucourseError, Interrupted, StackBusy, StorageError, TerraformFailed
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
 _AGAIN = "what was built so far is recorded: type the command again to continue, or `gpucourse destroy` to remove it"
 _PROVISIONER = re.compile(r"^Error running command '.*?': (?P<how>[^'\n]{1,80}?)\. Output: (?P<output>.*)$", re.DOTALL)
 _PLAIN_ERROR = re.compile(r"^Error: (.+)$")
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
-_LONGEST = 600
+_MAX_DETAIL = 600
 
 
 def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
     """Return the error for a Terraform that ended with `code`, which is not 0."""
     if code < 0:
         return _make_killed_error(command, -code, log)
-    errors = transcript.errors or [_from_text(command, code, transcript)]
+    errors = transcript.errors or [_find_plain_error(command, code, transcript)]
     # After a failure or a stop Terraform adds "execution halted" for everything it did not begin; that explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
     if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
@@ -32,14 +32,8 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         )
     if first.summary == "Error acquiring the state lock":
         return StackBusy(
-            f"another Terraform holds the state of this stack{_holder(first.detail)}",
+            f"another Terraform holds the state of this stack{_find_holder(first.detail)}",
             hint="wait for it to end, then type the command again",
-            log=log,
-        )
-    if first.summary == "Unsupported Terraform Core version":
-        return MissingError(
-            f"this Terraform is too old for the stack: {_one_line(first.detail)}",
-            hint="install a newer Terraform, or: pip install 'gpucourse[local]'",
             log=log,
         )
     more = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
@@ -78,16 +72,16 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     )
 
 
-def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
+def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagnostic:
     """Return the first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last
     lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):
             detail = [text for text in lines[index + 1 :] if text.strip("╵")][:6]
-            return Diagnostic(severity="error", summary=match.group(1), detail="\n".join(detail))
+            return Diagnostic(summary=match.group(1), detail="\n".join(detail))
     last_lines = "\n".join(list(_without_warnings(lines))[-6:])
-    return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=last_lines)
+    return Diagnostic(summary=f"{command} ended with exit code {code}", detail=last_lines)
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:
@@ -104,14 +98,10 @@ def _shorten(detail: str) -> str:
     """Return the most useful part: for a failed local command, how it ended and its last lines; else the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
-        return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_LONGEST:]
-    return detail.strip() if len(detail) <= _LONGEST else detail.strip()[:_LONGEST] + " ..."
+        return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_MAX_DETAIL:]
+    return detail.strip() if len(detail) <= _MAX_DETAIL else detail.strip()[:_MAX_DETAIL] + " ..."
 
 
-def _holder(detail: str) -> str:
+def _find_holder(detail: str) -> str:
     fields = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
     return f" ({fields['Who']}, since {fields.get('Created', 'some time')})" if "Who" in fields else ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_LONGEST]

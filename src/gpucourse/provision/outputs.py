@@ -16,7 +16,6 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.outside.documents import convert
 from gpucourse.outside.names import OutsideError
 
-_FIELDS = {field.name for field in fields(Node)}
 _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 
 
@@ -39,9 +38,6 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
         nodes = convert(listed, list[Node])
     except OutsideError as error:
         raise _refuse(f"is not valid: {error}") from error
-    for number, node in enumerate(listed):
-        if unknown := sorted(node.keys() - _FIELDS):
-            raise _refuse(f"has {unknown[0]} in node {number}, which is not a field of a node")
     _check(nodes)
     return Inventory(stack=stack, nodes=tuple(sorted(nodes, key=lambda node: node.role != "head")))
 

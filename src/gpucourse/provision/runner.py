@@ -31,7 +31,7 @@ _STOPPING = "stopping: Terraform finishes what is in flight and saves what it kn
 _PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something behind that is not recorded"
 _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` looks for it"
 _PIECE = 1 << 20
-_LONGEST_LINE = 16 << 20
+_MAX_LINE = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ def _follow(
             for line in lines:
                 for event in transcript.read(line):
                     watcher(event)
-            partial_line = partial_line[:_LONGEST_LINE]
+            partial_line = partial_line[:_MAX_LINE]
             if reserve.check():
                 interrupts.request_stop()
             interrupts.pass_on(process, changing=transcript.changing, tell=watcher)

@@ -16,14 +16,13 @@ _UNCHANGED = {"noop", "read"}
 _PROVISIONER_OUTPUT = b'"type":"provision_progress"'
 _EVERY_S = 0.02  # a provisioner may print a million lines; at most fifty a second are shown
 
-_LONGEST_TEXT = 1000
+_MAX_TEXT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error or a warning in Terraform's words; `address` is empty if it is not about a resource."""
+    """An error in Terraform's words; `address` is empty if it is not about a resource."""
 
-    severity: str
     summary: str
     detail: str = ""
     address: str = ""
@@ -40,18 +39,13 @@ class Transcript:
 
     planned: list[tuple[str, str]] = field(default_factory=list)
     finished: list[tuple[str, str]] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    errors: list[Diagnostic] = field(default_factory=list)
     outputs: dict[str, Any] | None = None
     changing: bool = False
     text: deque[str] = field(default_factory=lambda: deque(maxlen=40))
     clock: Callable[[], float] = time.monotonic
     _began: dict[str, tuple[str, float]] = field(default_factory=dict)
     _last_output: float = float("-inf")
-
-    @property
-    def errors(self) -> list[Diagnostic]:
-        """Return the diagnostics that are errors, in the order in which they came."""
-        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
     def read(self, line: bytes) -> Iterator[Event]:
         """Read one line of output; yield the events for a watcher."""
@@ -63,17 +57,18 @@ class Transcript:
             message = None
         if not isinstance(message, dict) or "@message" not in message:
             if text := line.decode("utf-8", "replace").strip():
-                self.text.append(text[:_LONGEST_TEXT])
+                self.text.append(text[:_MAX_TEXT])
             return
         try:
             yield from self._understand(message)
         except (KeyError, TypeError, AttributeError, ValueError):  # a line in the form of another version: keep its text
-            self.text.append(str(message["@message"])[:_LONGEST_TEXT])
+            self.text.append(str(message["@message"])[:_MAX_TEXT])
 
     def _understand(self, message: dict[str, Any]) -> Iterator[Event]:
         kind = message.get("type", "log")
         if kind == "diagnostic":
-            self.diagnostics.append(_diagnostic(message["diagnostic"]))
+            if message["diagnostic"]["severity"] == "error":
+                self.errors.append(_parse_error(message["diagnostic"]))
         elif kind == "planned_change":
             yield from self._read_planned_change(message["change"])
         elif kind == "outputs":
@@ -116,11 +111,10 @@ _HOOKS: dict[str, Literal["started", "progress", "done", "failed"]] = {
 }
 
 
-def _diagnostic(message: dict[str, Any]) -> Diagnostic:
+def _parse_error(message: dict[str, Any]) -> Diagnostic:
     place = message.get("range") or {}
     location = f"{place['filename']} line {place['start']['line']}" if place.get("filename") else ""
     return Diagnostic(
-        severity=message["severity"],
         summary=_printable(message["summary"]),
         detail="\n".join(_printable(line) for line in str(message.get("detail", "")).splitlines()),
         address=message.get("address", ""),

@@ -43,7 +43,6 @@ TABLE = [
     ("UnsupportedOperation", "The operation is not supported.", "parameter", False),
     ("Unsupported", NOT_HERE, "zone", True),
     ("InsufficientFreeAddressesInSubnet", "", "zone", True),
-    ("SpotMaxPriceTooLow", "", "price", False),
     ("InvalidAMIID.NotFound", "", "image", False),
     ("OptInRequired", "You are not subscribed to this service.", "account", False),
     ("PendingVerification", "", "account", False),

@@ -14,6 +14,7 @@ from gpucourse.aws.money import (
     PRICE_LIST,
     SPOT_HISTORY,
     PriceBook,
+    PriceKey,
     Rate,
     estimate,
     query_billed_cost,
@@ -61,10 +62,10 @@ def test_estimate_is_what_was_worked_out_by_hand(need: LabNeed, usd: str) -> Non
 def test_instance_on_spot_costs_the_dearest_zone_unless_one_is_named() -> None:
     assert BOOK.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.3568")
     rates = [("us-east-2a", "0.30"), ("us-east-2b", "0.20")]
-    fresh = tuple(
-        (("g6.2xlarge", "spot", zone), Rate(usd_per_hour=Decimal(usd), source=SPOT_HISTORY, date="d")) for zone, usd in rates
-    )
-    book = PriceBook(region="us-east-2", fresh=fresh)  # type: ignore[arg-type]
+    fresh: dict[PriceKey, Rate] = {
+        ("g6.2xlarge", "spot", zone): Rate(usd_per_hour=Decimal(usd), source=SPOT_HISTORY, date="d") for zone, usd in rates
+    }
+    book = PriceBook(region="us-east-2", fresh=fresh)
     assert book.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.30")
     assert book.instance("g6.2xlarge", "spot", "us-east-2b").usd_per_hour == Decimal("0.20")
     assert book.instance("g6.2xlarge", "spot", "us-east-2c").usd_per_hour == Decimal("0.3568")
@@ -74,7 +75,7 @@ def test_instance_on_spot_costs_the_dearest_zone_unless_one_is_named() -> None:
 def test_instance_says_when_its_price_is_another_and_fails_when_there_is_none() -> None:
     assert BOOK.instance("g4dn.xlarge").note == ""
     assert "eu-west-1 may differ" in PriceBook(region="eu-west-1").instance("g4dn.xlarge").note
-    assert "eu-west-1 may differ" in PriceBook(region="eu-west-1").disk().note
+    assert "eu-west-1 may differ" in PriceBook(region="eu-west-1").unit("disk").note
     spot = BOOK.instance("g4dn.xlarge", "spot")
     assert (spot.usd_per_hour, "no spot price" in spot.note) == (Decimal("0.526"), True)
     with pytest.raises(UnknownName):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpucourse.aws
+from gpucourse.aws.kinds import KINDS
 from gpucourse.aws.policy import policy_text
 from gpucourse.aws.session import IAM_ACTIONS, IAM_NAMES
 from gpucourse.aws.tables import table
@@ -32,7 +33,7 @@ INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
 
 def calls() -> Iterator[tuple[str, str]]:
-    """Every (service, operation) that stands literally next to each other in a call of the package."""
+    """Every (service, operation) that a call of the package or a kind of resource names."""
     for path in SOURCE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
@@ -40,15 +41,14 @@ def calls() -> Iterator[tuple[str, str]]:
             words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if (
-                name in {"call", "pages", "ApiCall", "_unless_gone", "_tags_unless_gone"}
+                name in {"call", "call_if_exists", "pages", "ApiCall", "_tags_unless_gone"}
                 and len(words) >= 2
                 and words[1].islower()
             ):
                 yield words[0], words[1]
-            elif name in {"_ec2", "_simple"} and words:
-                yield "ec2", words[0]
-            elif name == "Kind" and len(words) >= 2:
-                yield "ec2", words[1]
+    for kind in KINDS:
+        yield kind.service, kind.operation
+        yield kind.service, kind.delete
 
 
 CALLS = sorted(set(calls()))

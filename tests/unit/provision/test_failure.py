@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError, StackBusy, StorageError, TerraformFailed
+from gpucourse.errors import StackBusy, StorageError, TerraformFailed
 from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
@@ -15,14 +15,14 @@ RECORDED = Path(__file__).parent.parent.parent / "data" / "terraform"
 
 
 def transcript(*diagnostics: Diagnostic, text: str = "") -> Transcript:
-    made = Transcript(diagnostics=list(diagnostics))
+    made = Transcript(errors=list(diagnostics))
     for line in text.splitlines():
         list(made.read(line.encode()))
     return made
 
 
 def error(summary: str, detail: str = "", address: str = "", place: str = "") -> Diagnostic:
-    return Diagnostic(severity="error", summary=summary, detail=detail, address=address, place=place)
+    return Diagnostic(summary=summary, detail=detail, address=address, place=place)
 
 
 def test_failure_of_a_node_shows_its_last_words() -> None:
@@ -64,7 +64,6 @@ def test_failure_shortens_details(detail: str, shown: str) -> None:
 
 def test_failure_takes_the_first_error_that_explains() -> None:
     said = transcript(
-        Diagnostic(severity="warning", summary="W"),
         error("execution halted"),
         error("Real", place="main.tf line 3"),
         error("Other"),
@@ -88,7 +87,6 @@ def test_failure_names_who_holds_the_state() -> None:
     [
         ("Failed to save state", "write x: no space left on device", StorageError, "no space left"),
         ("Failed to save state", "Disk quota exceeded", StorageError, "no space left"),
-        ("Unsupported Terraform Core version", "needs\n 1.9", MissingError, "needs 1.9"),
     ],
 )
 def test_failure_has_a_class_of_its_own(summary: str, detail: str, kind: type[Exception], words: str) -> None:

@@ -54,7 +54,6 @@ def test_inventory_has_the_head_first() -> None:
         ({"nodes": {"value": {"a": 1}}}, "`nodes` is not a list"),
         (outputs("x"), "Expected `object`, got `str` - at `$[0]`"),
         (outputs(node(), without("port")), "missing required field `port` - at `$[1]`"),
-        (outputs(node(nmae="x")), "has nmae in node 0, which is not a field of a node"),
         (outputs(node(port="2200")), "Expected `int`, got `str` - at `$[0].port`"),
         (outputs(node(port=True)), "Expected `int`, got `bool` - at `$[0].port`"),
         (outputs(node(port=70000)), "has the port 70000"),

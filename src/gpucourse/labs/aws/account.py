@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 
 from gpucourse.aws.session import Account, AwsIdentity
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import Interrupted, MissingError, UsageError
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
@@ -37,6 +38,16 @@ def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
             f"{deployment.stack} is in the AWS account {account}, and these credentials belong to {identity.account}",
             hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
+
+
+def make_pause(stop: threading.Event) -> Callable[[float], None]:
+    """Return a function that waits for AWS. It raises Interrupted once `stop` is set."""
+
+    def pause(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise Interrupted("stopped while waiting for AWS", hint="gpucourse status")
+
+    return pause
 
 
 def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:

@@ -60,16 +60,6 @@ class Budget:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spending:
-    """The coming cost of an existing lab: USD per hour until a moment. `less`, `command`: see `Budget.check_usd`."""
-
-    per_hour: Decimal
-    until: datetime
-    less: str
-    command: str
-
-
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
     """Return the learner's money before these stacks are built: what all other labs will still cost is reserved."""
     budget = context.settings.budget_usd
@@ -83,19 +73,26 @@ def read_budget(context: Context, stacks: Collection[str]) -> Budget:
 
 
 @contextmanager
-def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, over_budget: bool) -> Iterator[None]:
+def reserve(
+    context: Context,
+    deployment: AwsDeployment,
+    *,
+    per_hour: Decimal,
+    until: datetime,
+    less: str,
+    command: str,
+    over_budget: bool,
+) -> Iterator[None]:
     """Check the budget and record what the lab is about to cost, under one lock; the record holds for the block, so that other
-    commands see it.
+    commands see it. `less`, `command`, `over_budget`: see `Budget.check`.
 
     Raises UsageError if it is more than is left, StackBusy.
     """
-    usd = usd_over(spending.per_hour, max(spending.until - ledger.now(), ledger.NO_TIME))
-    with context.lock("budget", spending.command.removeprefix("gpucourse ")):
-        read_budget(context, {deployment.stack}).check(
-            usd, less=spending.less, command=spending.command, over_budget=over_budget
-        )
-        until = spending.until.isoformat(timespec="seconds")
-        booked = deployment.cloud.reservation = Reservation(usd_per_hour=f"{spending.per_hour:.4f}", until=until)
+    usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
+    with context.lock("budget", command.removeprefix("gpucourse ")):
+        read_budget(context, {deployment.stack}).check(usd, less=less, command=command, over_budget=over_budget)
+        booked = Reservation(usd_per_hour=f"{per_hour:.4f}", until=until.isoformat(timespec="seconds"))
+        deployment.cloud.reservation = booked
         deployments.save(context.paths, deployment, error=deployment.error)
     try:
         yield
@@ -120,7 +117,7 @@ def follow_killed_commands(context: Context) -> None:
             try:
                 follow_account(context, lab)
             except GpucourseError as error:
-                text = f"what a killed command set aside for {lab.stack} still counts: {error.what}"
+                text = f"the reservation of a killed command for {lab.stack} still counts: {error.what}"
                 context.watch(Note(text=text, level="warning"))
 
 

@@ -12,7 +12,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
 from gpucourse.labs.aws import failure_report, ledger, take_down
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
+from gpucourse.labs.aws.failover import Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
 from gpucourse.labs.aws.plan import AwsProposal, LabPlan
@@ -41,9 +41,10 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     plans, errors = proposal.plans, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
 
+    if len(plans) == 1:
+        return BuildResult(labs=[_build(context, plans[0], proposal.command)])
+
     def build_one(plan: LabPlan) -> DeployResult:
-        if len(plans) == 1:
-            return _build(context, plan, proposal.command)
         stack_context = context.with_label(plan.deployment.stack)
         try:
             return _build(stack_context, plan, proposal.command)
@@ -54,16 +55,12 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     try:
         ends = try_all([partial(build_one, plan) for plan in plans], limit=AT_ONCE, on_interrupt=context.stop.set)
     except KeyboardInterrupt:
-        if len(plans) == 1:
-            raise
         raise Interrupted(
             "\n".join(error.what for error in errors) or "interrupted",
             hint="\n".join(filter(None, (error.hint for error in errors)))
             or f"gpucourse destroy {plans[0].choice.module.id} takes all of it down",
         ) from None
     labs = [end for end in ends if isinstance(end, DeployResult)]
-    if len(plans) == 1 and not labs:
-        raise next(end for end in ends if isinstance(end, GpucourseError))
     return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
@@ -121,9 +118,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
     cloud = deployment.cloud
     route = Route(zone_offers=plan.offers, instance_types=plan.instance_types, with_types=plan.choice.with_types)
     while True:
-        launch = LaunchAttempt(
-            attempt=Placement(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
-        )
+        launch = Placement(zone=cloud.zone, instance_type=cloud.instance_type, placement_group=cloud.placement_group)
         try:
             with stage(context.watch, f"apply {deployment.stack}", f"building {deployment.stack} in {cloud.zone}"):
                 return lab.up(context.watch)
@@ -133,11 +128,11 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
                 raise
             # Existing nodes keep their place: in another zone, the people who work on them would lose them.
             next_launch = route.choose_next(launch, failure) if plan.fresh else None
-            _note(context.watch, deployment, launch, failure, next_launch)
+            _note_attempt(context.watch, deployment, launch, failure, next_launch)
             if next_launch is None:
                 raise failure_report.make_error(failure, cloud.tried, error) from error
         _remove_failed_attempt(context, lab)
-        plan.move(next_launch.attempt, placement_group=next_launch.placement_group)
+        plan.move(next_launch)
         deployments.save(context.paths, deployment)
         lab = open_cloud(context, deployment)
         with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
@@ -145,17 +140,17 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
             lab.terraform.plan(context.watch)
 
 
-def _note(
-    watch: Watcher, deployment: AwsDeployment, launch: LaunchAttempt, failure: Failure, next_launch: LaunchAttempt | None
+def _note_attempt(
+    watch: Watcher, deployment: AwsDeployment, launch: Placement, failure: Failure, next_launch: Placement | None
 ) -> None:
     """Record a failed attempt, and report where the next one is made."""
     cloud = deployment.cloud
     if failure.elsewhere or next_launch is not None:
-        reason = failure.tell + (", asked for close together (placement group)" if launch.placement_group else "")
+        reason = failure.tell + (", requested close together (placement group)" if launch.placement_group else "")
         cloud.tried.append(
             PlacementAttempt(
-                zone=launch.attempt.zone,
-                instance_type=launch.attempt.instance_type,
+                zone=launch.zone,
+                instance_type=launch.instance_type,
                 code=failure.code,
                 why=reason,
                 at=now_utc(),
@@ -163,11 +158,9 @@ def _note(
         )
     if next_launch is None:
         return
-    place = f"{next_launch.attempt.instance_type} in {next_launch.attempt.zone}"
+    place = f"{next_launch.instance_type} in {next_launch.zone}"
     separation = " without a placement group" if launch.placement_group and not next_launch.placement_group else ""
-    text = (
-        f"{launch.attempt.instance_type} in {launch.attempt.zone}: {failure.tell} [{failure.code}]. Next: {place}{separation}"
-    )
+    text = f"{launch.instance_type} in {launch.zone}: {failure.tell} [{failure.code}]. Next: {place}{separation}"
     watch(Note(text=text, level="warning"))
 
 
@@ -218,7 +211,7 @@ def _arm(
 ) -> list[CloudInstance]:
     """Return the lab's live instances, after giving each a schedule that ends it; if some have none, the record says why."""
     deployment, cloud = lab.deployment, lab.cloud
-    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    names = [node.name for node in deployment.nodes]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names, timeout_s=listed_s)
         ids = [instance.id for instance in alive]

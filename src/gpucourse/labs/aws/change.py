@@ -3,7 +3,7 @@ address, and to no other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from gpucourse.aws import ingress
@@ -34,26 +34,44 @@ def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> It
         yield deployment
 
 
+def make_result(
+    context: Context,
+    deployment: AwsDeployment,
+    title: str,
+    changed: Sequence[str],
+    *,
+    warnings: Sequence[str] = (),
+    next_command: str = "",
+) -> ChangeResult:
+    """Return the result of a change, with the end of the lab and its cost from now on."""
+    return ChangeResult(
+        stack=deployment.stack,
+        module=deployment.module,
+        title=title,
+        changed=list(changed),
+        warnings=list(warnings),
+        expires=deployment.cloud.expires,
+        usd_per_hour=ledger.per_hour(context.paths, deployment),
+        next=next_command,
+    )
+
+
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
     """Open SSH of a lab to `cidr`, else to the address in the settings, else to this computer's public address.
 
     Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule.
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
-        cloud = deployment.cloud
         setting = cidr or context.settings.ssh_cidr
         address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
         with stage(context.watch, "allow", f"letting {address_range} in"):
             opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
-        cloud.ssh_cidr = address_range
+        deployment.cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)
-        return ChangeResult(
-            stack=deployment.stack,
-            module=deployment.module,
-            title=f"SSH of {deployment.stack} is open to {address_range}",
-            changed=[f"{rule.now} instead of {rule.before} in {rule.group}" for rule in opened]
-            or [f"{address_range} was allowed already"],
-            expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context.paths, deployment),
-            next=f"gpucourse ssh {deployment.module}",
+        return make_result(
+            context,
+            deployment,
+            f"SSH of {deployment.stack} is open to {address_range}",
+            opened or [f"{address_range} was allowed already"],
+            next_command=f"gpucourse ssh {deployment.module}",
         )

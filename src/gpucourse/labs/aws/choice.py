@@ -85,8 +85,8 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     labs = list_labs(context.paths, module.id)
     gpus = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
     # A lab whose GPU is compared with others must not become one of them if its own is sold out.
-    used_gpus = {*gpus, *(deployment.cloud.gpu for deployment in labs if _stands(context.paths, deployment))}
-    result = [_choice(context, request, module, lab, gpu, _find_standing_lab(labs, module, gpu), used_gpus) for gpu in gpus]
+    used_gpus = {*gpus, *(deployment.cloud.gpu for deployment in labs if _may_exist(context.paths, deployment))}
+    result = [_choose(context, request, module, lab, gpu, _find_existing_lab(labs, module, gpu), used_gpus) for gpu in gpus]
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
@@ -108,7 +108,7 @@ def usual_gpu(context: Context, module: Module) -> str:
     return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
 
 
-def _find_standing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
+def _find_existing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
     """Return the record of the lab with that GPU, else of the lab that was requested with it: a stack keeps its name if its GPU
     was sold out and another was used."""
     name = deployments.stack_name(module.id, "aws", gpu)
@@ -117,7 +117,7 @@ def _find_standing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> A
     )
 
 
-def _choice(
+def _choose(
     context: Context,
     request: DeployRequest,
     module: Module,
@@ -126,46 +126,44 @@ def _choice(
     record: AwsDeployment | None,
     used_gpus: set[str],
 ) -> Choice:
-    former, existing = (None, record) if record and _stands(context.paths, record) else (record, None)
+    former, existing = (None, record) if record and _may_exist(context.paths, record) else (record, None)
     usual = existing.nodes_wanted if existing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
     size = None if request.size is None else validate_size(module, request.size)
-    if existing:
-        _fits(request, module, existing, gpu)
-        cloud = existing.cloud
-        return Choice(
-            module=module,
-            lab=lab,
-            gpu=gpu,
-            need=need_of(module, gpu=gpu, nodes=nodes).with_workers(instance_type=cloud.instance_type),
-            nodes=nodes,
-            market=cloud.market,
-            region=cloud.region,
-            ttl_hours=cloud.ttl_hours,
-            others=_others(context.settings, cloud.instance_type.rpartition(".")[2], used_gpus),
-            existing=existing,
-        )
+    need = need_of(module, gpu=gpu, nodes=nodes, size=size)
     settings = context.settings
+    market: Market
+    if existing:
+        _check_fits(request, module, existing, gpu)
+        cloud = existing.cloud
+        need = need.with_workers(instance_type=cloud.instance_type)
+        size = cloud.instance_type.rpartition(".")[2]
+        market, region, hours = cloud.market, cloud.region, cloud.ttl_hours
+    else:
+        market = "spot" if (settings.spot if request.spot is None else request.spot) else "on-demand"
+        region = validate_region(request.region or settings.region)
+        hours = _check_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s)
     return Choice(
         module=module,
         lab=lab,
         gpu=gpu,
-        need=need_of(module, gpu=gpu, nodes=nodes, size=size),
+        need=need,
         nodes=nodes,
-        market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
-        region=validate_region(request.region or settings.region),
-        ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
-        others=_others(context.settings, size or lab.size, used_gpus),
+        market=market,
+        region=region,
+        ttl_hours=hours,
+        others=_list_others(settings, size or lab.size, used_gpus),
+        existing=existing,
         former=former,
     )
 
 
-def _stands(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
+def _may_exist(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
     """Return whether anything of it may exist. A failed attempt that left nothing does not bind the next one."""
     return deployment.phase != "failed" or bool(addresses(paths.stack(deployment.stack).state))
 
 
-def _fits(request: DeployRequest, module: Module, existing: AwsDeployment, gpu: str) -> None:
+def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment, gpu: str) -> None:
     """Check that the request fits the existing lab. Raises UsageError or MissingError if it does not."""
     cloud = existing.cloud
     if cloud.gpu != gpu:
@@ -198,7 +196,7 @@ def _fits(request: DeployRequest, module: Module, existing: AwsDeployment, gpu: 
         )
 
 
-def _hours(module: Module, seconds: float) -> float:
+def _check_hours(module: Module, seconds: float) -> float:
     hours = float(Decimal(str(seconds)) / 3600)
     if not MIN_LAB_HOURS <= hours <= MAX_LAB_HOURS:
         raise UsageError(
@@ -208,7 +206,7 @@ def _hours(module: Module, seconds: float) -> float:
     return round(hours, 4)
 
 
-def _others(settings: Settings, size: str, used_gpus: set[str]) -> tuple[str, ...]:
+def _list_others(settings: Settings, size: str, used_gpus: set[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in settings.other_gpus if gpu not in used_gpus))
 
 

@@ -82,7 +82,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         warnings.append(f"{bill.damaged} lines of the ledger cannot be read and are not counted")
     running = _list_running(bill, labs, at)
     exercises: dict[str, CostPart] = {}
-    for exercise, stack, start, end in _times(context.paths, bill, at):
+    for exercise, stack, start, end in _list_run_times(context.paths, bill, at):
         earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
         usd = earlier.usd + bill.of(stack).total(at, start, end)
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (end - start).total_seconds() / 3600)
@@ -95,12 +95,12 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         budget_usd=budget,
         left_usd=None if budget is None else budget - usd,
         running=running,
-        modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(bill.by("module", at))],
+        modules=[replace(part, title=titles.get(part.name, "")) for part in _make_parts(bill.by("module", at))],
         exercises=[
             replace(part, usd=ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
             for _, part in sorted(exercises.items())
         ],
-        kinds=_parts(bill.by("kind", at)),
+        kinds=_make_parts(bill.by("kind", at)),
         sources=sorted({span.charge.rate.origin for span in bill.spans}),
         warnings=warnings,
         billed=_query_billed_cost(context, bill) if ask_aws else None,
@@ -112,7 +112,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     bill = ledger.read(context.paths.ledger)
     looks = {}
     for uid in sorted({span.charge.stack for span in bill.open()} | set(labs)):
-        region = labs[uid].cloud.region if uid in labs else _region(bill.of(uid).open())
+        region = labs[uid].cloud.region if uid in labs else _guess_region(bill.of(uid).open())
         if region:
             looks[uid] = partial(_settle, context.paths, Account(region, context.environ), uid, labs.get(uid))
     answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
@@ -130,7 +130,7 @@ def _settle(paths: WorkspacePaths, account: Account, uid: str, lab: AwsDeploymen
     ledger.settle(paths, account, uid, expires=lab.cloud.expires if lab else "")
 
 
-def _region(spans: Sequence[Span]) -> str:
+def _guess_region(spans: Sequence[Span]) -> str:
     """Return the region of a stack whose record is lost: a zone's name without its letter."""
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
@@ -154,13 +154,13 @@ def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> l
     return running
 
 
-def _times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
+def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
     """Return which exercise used which stack, from when until when.
 
     A run has its stack's name, the ledger its id: deployments and receipts connect them, or else the time at which both
     existed.
     """
-    ids = _ids(paths)
+    ids = _list_lives(paths)
     run_times = []
     for record in runs.readable(paths)[0]:
         if record.mode != "aws" or not record.started:
@@ -176,7 +176,7 @@ def _times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, s
     return run_times
 
 
-def _ids(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
+def _list_lives(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
     """Return every stack by name, with its id and the time in which it existed."""
     end = ledger.now() + timedelta(days=1)
     lives = [
@@ -195,7 +195,7 @@ def _covers(span: Span, module: str, moment: datetime) -> bool:
     return span.charge.module == module and span.started <= moment < (span.ended or moment + timedelta(days=1))
 
 
-def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
+def _make_parts(totals: dict[str, Decimal]) -> list[CostPart]:
     return [CostPart(name=name, usd=ledger.cents(usd)) for name, usd in sorted(totals.items())]
 
 

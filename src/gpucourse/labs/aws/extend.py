@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import ledger, node_files
 from gpucourse.labs.aws.account import account_of, find_lab
-from gpucourse.labs.aws.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
-from gpucourse.labs.aws.change import lock_lab
+from gpucourse.labs.aws.budget import follow_account, follow_killed_commands, read_budget, reserve
+from gpucourse.labs.aws.change import lock_lab, make_result
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.limits import MAX_LAB_HOURS
 from gpucourse.model.deployment import AwsDeployment
@@ -35,14 +35,7 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 MAX_LAB_TIME = timedelta(hours=MAX_LAB_HOURS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeFailure:
-    """A node on which something could not be done, and why."""
-
-    node: Node
-    error: GpucourseError
+Failures = dict[str, GpucourseError]  # of the nodes on which something could not be done, by name
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
@@ -90,13 +83,15 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
     module, gpu = extension.deployment.module, extension.deployment.gpu
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
         account = account_of(context.environ, deployment)
-        spending = Spending(
+        with reserve(
+            context,
+            deployment,
             per_hour=ledger.per_hour(context.paths, deployment) or Decimal(0),
             until=extension.expires,
             less="less time",
             command=extension.command,
-        )
-        with reserve(context, deployment, spending, over_budget=over_budget):
+            over_budget=over_budget,
+        ):
             try:
                 return _move_end(context, account, deployment, extension)
             except KeyboardInterrupt:
@@ -127,29 +122,19 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failed = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
         if failed:
-            errors = [failure.error for failure in failed]
-            raise _same(errors, f"not every node of {deployment.stack} was told: {_join(errors)}")
+            raise _same(failed, f"not every node of {deployment.stack} accepted it: {_join(failed)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
         )
-        sooner = until > deadline
-        return ChangeResult(
-            stack=deployment.stack,
-            module=deployment.module,
-            title=f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer",
-            changed=[sentence],
-            warnings=[f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"]
-            if sooner
-            else [],
-            expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context.paths, deployment),
-        )
+        title = f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer"
+        warning = f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"
+        return make_result(context, deployment, title, [sentence], warnings=[warning] if until > deadline else [])
 
 
 def write_deadline(
     transport: Transport, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
-) -> list[NodeFailure]:
+) -> Failures:
     """Write the deadline on these nodes, by default on all; return those that did not accept it, and why."""
     text = f"{moment.timestamp():.0f}"
     return _do_on_nodes(transport, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
@@ -170,11 +155,11 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
             warnings.append(f"AWS may still end it at {backstop_at:%Y-%m-%d %H:%M} UTC: {finding.detail}")
     cloud.expires = extension.expires.isoformat(timespec="seconds")
     deployments.save(context.paths, deployment)
-    return ChangeResult(
-        stack=deployment.stack,
-        module=deployment.module,
-        title=f"{deployment.stack} has more time",
-        changed=[
+    return make_result(
+        context,
+        deployment,
+        f"{deployment.stack} has more time",
+        [
             f"it ends at {extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}",
             "the backstop outside the nodes ends it ten minutes later"
             if finding.state == "ok"
@@ -182,8 +167,6 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
             f"that is about ${extension.usd_added:.2f} more; ${extension.usd_to_end:.2f} from now to its end",
         ],
         warnings=warnings,
-        expires=cloud.expires,
-        usd_per_hour=extension.usd_per_hour,
     )
 
 
@@ -198,14 +181,11 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 
 
 def _set_back(
-    transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure]
-) -> list[NodeFailure]:
+    transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failed: Failures
+) -> Failures:
     """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
     later one."""
-    failed_names = {failure.node.name for failure in failed}
-    updated_nodes = [
-        node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in failed_names
-    ]
+    updated_nodes = [node for node in deployment.nodes if node.name not in failed]
     late = write_deadline(transport, deployment, extension.before, updated_nodes)
     if not late:
         _write_tags(account, deployment, extension.before)
@@ -214,27 +194,22 @@ def _set_back(
 
 def _do_on_nodes(
     transport: Transport, deployment: AwsDeployment, task: Callable[[Link], None], nodes: Sequence[Node] | None = None
-) -> list[NodeFailure]:
+) -> Failures:
     from gpucourse.remote.fleet import Fleet
 
-    every = deployment.inventory.nodes if deployment.inventory else ()
-    with Fleet(transport, every if nodes is None else nodes) as fleet:
+    with Fleet(transport, deployment.nodes if nodes is None else nodes) as fleet:
         outcomes = fleet.do_on_each(task)
-    return [NodeFailure(node=outcome.node, error=outcome.error) for outcome in outcomes if outcome.error is not None]
+    return {outcome.node.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 
-def _make_extend_error(
-    deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure], late: list[NodeFailure]
-) -> GpucourseError:
-    errors = [failure.error for failure in failed]
+def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: Failures, late: Failures) -> GpucourseError:
     ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
     if not late:
-        return _same(errors, f"{_join(errors)}. {deployment.stack} {ends}: nothing else was moved")
-    names = ", ".join(failure.node.name for failure in late)
+        return _same(failed, f"{_join(failed)}. {deployment.stack} {ends}: nothing else was moved")
     return _same(
-        errors,
-        f"{_join(errors)}. {deployment.stack} {ends} but for {names}, which took the later end and could not be set back: "
-        f"{_join([failure.error for failure in late])}",
+        failed,
+        f"{_join(failed)}. {deployment.stack} {ends}, except {', '.join(late)}, which accepted the later end and could not be "
+        f"set back: {_join(late)}",
     )
 
 
@@ -248,11 +223,12 @@ def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> 
     )
 
 
-def _join(errors: Sequence[GpucourseError]) -> str:
-    return "; ".join(error.what for error in errors)
+def _join(failed: Failures) -> str:
+    return "; ".join(error.what for error in failed.values())
 
 
-def _same(failed: Sequence[GpucourseError], problem: str) -> GpucourseError:
+def _same(failed: Failures, problem: str) -> GpucourseError:
     """Return one error for all, unreachable if any node was."""
-    first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
+    errors = list(failed.values())
+    first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

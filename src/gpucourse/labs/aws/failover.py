@@ -6,21 +6,13 @@ Pure: accepts what happened, and returns the next place to try. Any other failur
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpucourse.aws import failures
 from gpucourse.errors import TerraformFailed
 from gpucourse.model.cloud import Failure, Offers, Placement
 
 _GROUP = ("placement group", "placementgroup", "placement_group")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchAttempt:
-    """One attempt: where, which type, and whether the nodes were to be close together."""
-
-    attempt: Placement
-    placement_group: bool
 
 
 @dataclass(kw_only=True)
@@ -31,35 +23,32 @@ class Route:
     zone_offers: Offers
     instance_types: tuple[str, ...]
     with_types: tuple[str, ...] = ()
-    _tried: set[Placement] = field(default_factory=set)
+    _tried: set[tuple[str, str]] = field(default_factory=set)
 
-    def choose_next(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
+    def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
         """Return where to try after this place failed; None if no other place would help, or all were tried."""
-        if place.placement_group and about_group(failure):
-            return LaunchAttempt(attempt=place.attempt, placement_group=False)
+        if place.placement_group and is_about_group(failure):
+            return replace(place, placement_group=False)
         if not failure.elsewhere:
             return None
-        self._tried.add(place.attempt)
-        if attempt := self._find_next(failure.suggested):
-            return LaunchAttempt(attempt=attempt, placement_group=place.placement_group)
-        if place.placement_group:  # there is more room for separate nodes than for adjacent ones
+        self._tried.add((place.zone, place.instance_type))
+        following = self._find_next(failure.suggested, placement_group=place.placement_group)
+        if following is None and place.placement_group:  # there is more room for separate nodes than for adjacent ones
             self._tried.clear()
-            if attempt := self._find_next():
-                return LaunchAttempt(attempt=attempt, placement_group=False)
-        return None
+            following = self._find_next((), placement_group=False)
+        return following
 
-    def _find_next(self, suggested: Sequence[str] = ()) -> Placement | None:
+    def _find_next(self, suggested: Sequence[str], *, placement_group: bool) -> Placement | None:
         """Return the first place that was not tried: of each type, the zones that AWS suggested come before the others."""
         for kind in self.instance_types:
             zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
             for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
-                attempt = Placement(zone=zone, instance_type=kind)
-                if attempt not in self._tried:
-                    return attempt
+                if (zone, kind) not in self._tried:
+                    return Placement(zone=zone, instance_type=kind, placement_group=placement_group)
         return None
 
 
-def about_group(failure: Failure) -> bool:
+def is_about_group(failure: Failure) -> bool:
     """Return whether AWS could not provide the placement group, rather than machines."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)

@@ -10,12 +10,9 @@ from gpucourse.aws.money import find_charges, usd_per_hour
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import (
-    CloudError,
-    CredentialsError,
     GpucourseError,
     InfrastructureError,
     Interrupted,
-    PermissionRefused,
     StorageError,
     TerraformFailed,
 )
@@ -40,9 +37,10 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
         yield
     except (KeyboardInterrupt, Interrupted) as error:
         _save_as_failed(context.paths, deployment, "interrupted")
+        continue_command = f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{format_deploy(deployment) if _exists(context.paths, deployment) else command} continues; "
+            hint=f"{continue_command if _exists(context.paths, deployment) else command} continues; "
             f"{format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
@@ -83,18 +81,9 @@ def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: Te
     if len(attempts) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)
         problem = f"{problem}\nTried {len(attempts)} times: {places}"
-    if failure.kind == "permission":
-        return PermissionRefused(problem, hint=failure.cure, log=error.log, action=failure.action)
-    if failure.kind == "credentials":
-        return CredentialsError(problem, hint=failure.cure, log=error.log)
-    cloud_error = CloudError(problem, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
-    cloud_error.log = error.log
-    return cloud_error
-
-
-def format_deploy(deployment: AwsDeployment) -> str:
-    """Return the command that continues with this lab."""
-    return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
+    translated = failures.make_error(failure, problem)
+    translated.log = error.log
+    return translated
 
 
 def format_destroy(deployment: AwsDeployment) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted, NodeUntrusted, OtherHostKey, UnreachableError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
 _MAX_TEXT = 4000
+_PROBLEMS = {"failed": "the set-up failed", "silent": "the set-up left no message"}
 # One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
@@ -38,19 +39,13 @@ fi
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeHardware:
-    """The GPUs and the driver that a node reports once it is set up."""
+class BootMark:
+    """The GPUs and the driver that a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its
+    type."""
 
     gpus: list[str] = field(default_factory=list)
     driver: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BootMark:
-    """The report of a node that is set up. `simulated`: it is a stand-in, without the hardware of its type."""
-
-    simulated: bool
-    hardware: NodeHardware
+    simulated: bool = False
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
@@ -80,7 +75,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
                 _tell(context.watch, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
-            mark = BootMark(simulated=simulated, hardware=_document(text))
+            mark = replace(_parse_mark(text), simulated=simulated)
             context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - start_s, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - start_s > patience_s:
@@ -88,13 +83,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
             context.watch(
                 NodeEvent(node=node.name, step="set up", ok=False, seconds=now - start_s, detail=detail.split("\n")[0])
             )
-            problem = (
-                "the set-up failed"
-                if word == "failed"
-                else "the set-up left no message"
-                if word == "silent"
-                else "not set up in time"
-            )
+            problem = _PROBLEMS.get(word, "not set up in time")
             raise InfrastructureError(
                 f"{node.name}: {problem}\n{detail}",
                 hint=f"the whole log: gpucourse ssh MODULE --node {node.name} -- cat /var/log/gpucourse-setup.log",
@@ -124,31 +113,23 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
     word, _, text = body.partition("\n")
     if not result.ok or not word:
         raise InfrastructureError(
-            f"{link.node.name} cannot be asked about its set-up: {result.stderr.decode(errors='replace').strip()[-300:]}",
+            f"{link.node.name} does not say how far its set-up is: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
     return simulated == "simulated", word, text[-_MAX_TEXT:]
 
 
-def _document(text: str) -> NodeHardware:
+def _parse_mark(text: str) -> BootMark:
     try:
-        return parse_typed(text, NodeHardware, max_bytes=_MAX_TEXT)
+        return parse_typed(text, BootMark, max_bytes=_MAX_TEXT)
     except OutsideError:
-        return NodeHardware()
+        return BootMark()
 
 
 def _summary(mark: BootMark) -> str:
-    gpus, driver = mark.hardware.gpus, mark.hardware.driver
-    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
+    parts = [f"{len(mark.gpus)} x {mark.gpus[0]}" if mark.gpus else "", f"driver {mark.driver}" if mark.driver else ""]
     return printable(", ".join(filter(None, parts)))
 
 
-def _tell(watch: Watcher, node: Node, step: str, state: str, seconds: float) -> None:
-    watch(
-        ResourceEvent(
-            address=f"{node.name}: {step}",
-            action="set-up",
-            state="done" if state == "done" else "started",
-            seconds=seconds,
-        )
-    )
+def _tell(watch: Watcher, node: Node, step: str, state: Literal["started", "done"], seconds: float) -> None:
+    watch(ResourceEvent(address=f"{node.name}: {step}", action="set-up", state=state, seconds=seconds))

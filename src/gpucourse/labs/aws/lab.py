@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.limits import MAX_LAB_HOURS, MIN_LAB_HOURS
-from gpucourse.model.cloud import CloudResource
+from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
@@ -29,12 +30,15 @@ class CloudLab:
     """One stack in an AWS account: what Terraform knows of it is `terraform`, what the account reports is
     `find_resources`."""
 
-    workspace: WorkspacePaths
-    settings: Settings
-    paths: StackPaths
+    context: Context
     deployment: AwsDeployment
     terraform: TerraformStack
     account: Account
+
+    @property
+    def paths(self) -> StackPaths:
+        """Return where its files are."""
+        return self.context.paths.stack(self.deployment.stack)
 
     @property
     def cloud(self) -> Cloud:
@@ -43,30 +47,32 @@ class CloudLab:
 
     def up(self, watcher: Watcher) -> Inventory:
         """Build what was planned. The nodes have no host key yet: the readiness checks pin it."""
-        regions.note(self.workspace, self.cloud.region)
-        return reachable(self.settings, self.terraform.up(watcher))
+        return reachable(self.context.settings, self.terraform.up(watcher))
 
     def find_resources(self) -> list[CloudResource]:
         """Return what the account still has with this stack's tags, in every region that was ever used."""
-        places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.workspace)])
-        return resource_scan.find(self.account, stack=self.deployment.uid, regions=places)
+        used_regions = list_regions(self.context.paths, self.deployment)
+        return resource_scan.find(self.account, stack=self.deployment.uid, regions=used_regions)
+
+
+def list_regions(paths: WorkspacePaths, deployment: AwsDeployment) -> list[str]:
+    """Return every region to search: the deployment's own, and all that this workspace ever used."""
+    return list(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
 
 
 def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
     """Return the lab of a deployment on AWS. Raises MissingError without Terraform."""
     from gpucourse.provision.binary import find_terraform
 
-    paths = context.paths.stack(deployment.stack)
     terraform = TerraformStack(
-        paths=paths,
+        paths=context.paths.stack(deployment.stack),
         template=context.folders.stack(deployment.template),
         variables=variables(context, deployment),
         binary=find_terraform(context.environ),
         environ=context.environ,
         stop=context.stop,
     )
-    account = Account(deployment.cloud.region, context.environ)
-    return CloudLab(context.paths, context.settings, paths, deployment, terraform, account)
+    return CloudLab(context, deployment, terraform, Account(deployment.cloud.region, context.environ))
 
 
 def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
@@ -111,4 +117,16 @@ def reachable(settings: Settings, inventory: Inventory) -> Inventory:
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
     )
+    return replace(inventory, nodes=tuple(nodes))
+
+
+def update_addresses(inventory: Inventory, running: Iterable[CloudInstance]) -> Inventory:
+    """Return the nodes with their present addresses."""
+    instances_by_node = {instance.node: instance for instance in running}
+    nodes = [
+        replace(node, address=instance.address, private_address=instance.private_address)
+        if (instance := instances_by_node.get(node.name))
+        else node
+        for node in inventory.nodes
+    ]
     return replace(inventory, nodes=tuple(nodes))

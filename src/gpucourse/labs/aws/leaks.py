@@ -7,7 +7,7 @@ of this workspace and is on no record, because the record was lost, or the stack
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,6 @@ from gpucourse.storage import find_login
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
-from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.paths import WorkspacePaths
 
 Standing = Literal["standing", "leak", "another's", "unknown"]
@@ -84,7 +83,7 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     scanned_regions = (*usual_regions, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(scanned_regions)}"):
         things = _classify(context, resource_scan.find(account, regions=scanned_regions), everyone=everyone)
-        cost = _cost(context.paths, account, things)
+        cost = _sum_costs(context.paths, account, things)
     return LeakScan(
         account=account_id,
         course=context.workspace.id,
@@ -106,45 +105,34 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
             if thing.state in {"leak", "unknown"}
         ]
 
-    leftovers = remove_all(context, account, "leaks", scan.leaks, look)
-    new_receipts = receipts(context.paths, account, scan.leaks, leftovers, scan.regions)
-    for receipt in new_receipts:
+    receipts, leftovers = _remove(context, account, "leaks", scan.leaks, look, scan.regions)
+    for receipt in receipts:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack.replace("/", "_")), receipt)
-    return new_receipts, leftovers
+    return receipts, leftovers
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
+    """Classify the resources. The time of a stack is over if that of all its resources is: if `extend` may not change a tag, or
+    an older gpucourse extended the lab, only the instances and their disks have the new end."""
     stacks_by_uid = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
     for resource in resources:
         ends.setdefault(resource.tags.get("Stack", ""), []).append(resource.tags.get("Expires", ""))
     over = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
-    return [
-        _classify_resource(
-            context.workspace, resource, stacks_by_uid, "" if everyone else me, over=over[resource.tags.get("Stack", "")]
-        )
-        for resource in resources
-    ]
-
-
-def _classify_resource(
-    workspace: Workspace, resource: CloudResource, stacks_by_uid: dict[str, str], me: str, *, over: bool
-) -> ScannedResource:
-    """Classify one resource. `over`: the time of every resource of its stack is over.
-
-    If `extend` may not change a tag, or an older gpucourse extended the lab, only the instances and their disks have the new
-    end.
-    """
-    uid = resource.tags.get("Stack", "")
-    if not resource.seen:
-        return ScannedResource(resource=resource, state="unknown", stack="")
-    if uid in stacks_by_uid:
-        return ScannedResource(resource=resource, state="standing", stack=stacks_by_uid[uid])
-    owner = resource.tags.get("Owner", "")
-    is_own = resource.tags.get("Course") == workspace.id or owner in {"", me} or not me
-    state: Standing = "leak" if is_own or over else "another's"
-    return ScannedResource(resource=resource, state=state, stack=uid)
+    things = []
+    for resource in resources:
+        uid, owner = resource.tags.get("Stack", ""), resource.tags.get("Owner", "")
+        state: Standing
+        if not resource.seen:
+            state, uid = "unknown", ""
+        elif uid in stacks_by_uid:
+            state, uid = "standing", stacks_by_uid[uid]
+        else:
+            is_own = everyone or resource.tags.get("Course") == context.workspace.id or owner in {"", me}
+            state = "leak" if is_own or over[uid] else "another's"
+        things.append(ScannedResource(resource=resource, state=state, stack=uid))
+    return things
 
 
 def _is_expired(expires: str) -> bool:
@@ -155,7 +143,7 @@ def _is_expired(expires: str) -> bool:
         return True
 
 
-def _cost(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
+def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """Return USD per hour of the leaks; None if a scan of them is refused, or one that costs money has no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
@@ -200,20 +188,23 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
     def look() -> list[CloudResource]:
         return [resource for resource in find_untracked(context) if (resource.kind, resource.id) in keys]
 
-    leftovers = remove_all(context, account, "untracked", resources, look)
-    return receipts(context.paths, account, resources, leftovers, regions.read_used_regions(context.paths))
+    used_regions = regions.read_used_regions(context.paths)
+    receipts, _leftovers = _remove(context, account, "untracked", resources, look, used_regions)
+    return receipts
 
 
-def receipts(
-    paths: WorkspacePaths,
+def _remove(
+    context: Context,
     account: Account,
+    name: str,
     resources: list[CloudResource],
-    leftovers: list[CloudResource],
+    look: Callable[[], list[CloudResource]],
     scanned_regions: Sequence[str],
-) -> list[Receipt]:
-    """Return a receipt for each stack of these resources; what still exists of it is in its leftovers."""
-    stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
-    return [_receipt(paths, account, uid, resources, leftovers, scanned_regions) for uid in stacks]
+) -> tuple[list[Receipt], list[CloudResource]]:
+    """Remove these resources; return a receipt for each of their stacks, and what still exists."""
+    leftovers = remove_all(context, account, name, resources, look)
+    uids = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
+    return [_make_receipt(context.paths, account, uid, resources, leftovers, scanned_regions) for uid in uids], leftovers
 
 
 def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | None) -> bool:
@@ -222,7 +213,7 @@ def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | 
     return resource.tags.get("Stack", "") not in uids and module in {None, resource.tags.get("Module")}
 
 
-def _receipt(
+def _make_receipt(
     paths: WorkspacePaths,
     account: Account,
     uid: str,
@@ -236,7 +227,7 @@ def _receipt(
     cost = ""
     with suppress(GpucourseError):  # the ledger may be lost as well
         if not remaining:
-            ledger.close(paths, account, uid)
+            ledger.settle(paths, account, uid, costing=())
         cost = f"{ledger.sum_costs(paths, uid):.4f}"
     return Receipt(
         stack=uid or "without a stack",

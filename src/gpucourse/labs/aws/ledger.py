@@ -54,9 +54,9 @@ def update(
     for span in bill.of(stack).open():
         if span.charge.item not in costing:
             moment, reason = (ends or {}).get(span.charge.item, (at, "gone"))
-            lines.append(_line("end", moment, item=span.charge.item, reason=reason))
+            lines.append(_encode("end", moment, item=span.charge.item, reason=reason))
     running = {span.charge.item for span in bill.open()}
-    lines += [_line("start", charge.since or at, **_plain(charge)) for charge in charges if charge.item not in running]
+    lines += [_encode("start", charge.since or at, **_flatten(charge)) for charge in charges if charge.item not in running]
     _append(path, lines)
 
 
@@ -69,16 +69,16 @@ def read(path: Path) -> Bill:
     damaged = 0
     for line in filter(None, lines):
         try:
-            _take(parse_json(line), spans, running)
+            _apply_entry(parse_json(line), spans, running)
         except (ValueError, KeyError, TypeError, InvalidOperation):
             damaged += 1
     return Bill(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
 
 
-def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
+def _apply_entry(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
     at = parse_moment(entry["at"])
     if entry["event"] == "start":
-        charge = _charge(entry)
+        charge = _parse_charge(entry)
         if charge.item not in running:
             running[charge.item] = len(spans)
             spans.append(Span(charge=charge, started=at))
@@ -89,28 +89,28 @@ def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> 
             spans[index] = replace(span, ended=max(at, span.started), reason=str(entry.get("reason", "")))
 
 
-def _charge(entry: dict[str, Any]) -> Charge:
-    rate = Rate(usd_per_hour=_amount(entry["usd_per_hour"]), note=entry.get("note", ""), **_texts(entry, "source date"))
-    return Charge(units=_amount(entry["units"]), rate=rate, **_texts(entry, "item kind what stack module market zone"))
+def _parse_charge(entry: dict[str, Any]) -> Charge:
+    rate = Rate(usd_per_hour=_to_usd(entry["usd_per_hour"]), note=entry.get("note", ""), **_pick(entry, "source date"))
+    return Charge(units=_to_usd(entry["units"]), rate=rate, **_pick(entry, "item kind what stack module market zone"))
 
 
-def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
+def _pick(entry: dict[str, Any], names: str) -> dict[str, Any]:
     return {name: entry[name] for name in names.split()}
 
 
-def _amount(text: str) -> Decimal:
+def _to_usd(text: str) -> Decimal:
     amount = Decimal(text)
     if not 0 <= amount <= _MAX_AMOUNT:  # also false for NaN
         raise ValueError(f"{text[:40]!r} is no amount")
     return amount
 
 
-def _plain(charge: Charge) -> dict[str, str]:
+def _flatten(charge: Charge) -> dict[str, str]:
     values = {**vars(charge.rate), **vars(charge)}
     return {name: str(value) for name, value in values.items() if name not in {"rate", "since"}}
 
 
-def _line(event: str, at: datetime, **fields: str) -> bytes:
+def _encode(event: str, at: datetime, **fields: str) -> bytes:
     stamp = at.astimezone(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"v": VERSION, "event": event, "at": stamp, **fields}, ensure_ascii=False).encode() + b"\n"
 
@@ -144,7 +144,8 @@ def settle(
 ) -> None:
     """Bring the ledger in line with what this stack costs right now: `costing`, else what the account reports.
 
-    Raises the errors of `Account.call`, and StorageError. `find_instances` queries the account about what has ended.
+    With an empty `costing`, nothing of it costs any more. `find_instances` queries the account about what has ended. Raises the
+    errors of `Account.call`, and StorageError.
     """
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
@@ -158,7 +159,7 @@ def settle(
         with suppress(GpucourseError):  # without it, the only known fact is that it ended before now
             cloud_instances = find_instances(account, stack=uid)
         latest = min(at, datetime.fromisoformat(expires)) if expires else at
-        ends = _ends(running, cloud_instances, latest)
+        ends = _find_ends(running, cloud_instances, latest)
     update(paths.ledger, uid, costing, at, ends)
 
 
@@ -168,11 +169,6 @@ def settle_if_possible(context: Context, account: Account, deployment: AwsDeploy
         settle(context.paths, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
-
-
-def close(paths: WorkspacePaths, account: Account, uid: str, *, expires: str = "") -> None:
-    """Record that nothing of this stack costs any more, each item since it ended. Raises StorageError."""
-    settle(paths, account, uid, expires=expires, costing=())
 
 
 def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:
@@ -230,7 +226,7 @@ def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
 
-def _ends(
+def _find_ends(
     running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime
 ) -> dict[str, tuple[datetime, str]]:
     """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.
@@ -284,14 +280,13 @@ def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
         return PriceBook(region=region, complaints=(error.what,))
     return PriceBook(
         region=region,
-        fresh=tuple(
-            (
-                (price.instance_type, price.market, price.zone),
-                Rate(usd_per_hour=price.usd_per_hour, source=price.source, date=price.date),
+        fresh={
+            (price.instance_type, price.market, price.zone): Rate(
+                usd_per_hour=price.usd_per_hour, source=price.source, date=price.date
             )
             for price in stored.prices
             if price.region == region and price.usd_per_hour.is_finite() and 0 <= price.usd_per_hour <= _MAX_PRICE
-        ),
+        },
     )
 
 
@@ -312,7 +307,7 @@ def store_prices(context: Context, book: PriceBook) -> None:
                 source=rate.source,
                 date=rate.date,
             )
-            for (name, market, zone), rate in book.fresh
+            for (name, market, zone), rate in book.fresh.items()
         ]
         write_record(context.paths.prices, StoredPrices(prices=[*other_prices, *new_prices]))
 

@@ -23,19 +23,19 @@ _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {s
 
 def write(link: Link, name: str, text: str) -> None:
     """Write one of the files. Raises InfrastructureError with the node's message, UnreachableError."""
-    script = f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}"
-    result = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
-    if not result.ok:
-        message = printable(result.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
-        raise InfrastructureError(f"{link.node.name}: its {name} could not be written: {message}", hint="gpucourse status")
+    _change(link, name, f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}", "written")
 
 
 def remove(link: Link, name: str) -> None:
     """Remove one of the files, whether it exists or not. Raises the errors of `write`."""
-    result = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
+    _change(link, name, f"rm -f {name}", "removed")
+
+
+def _change(link: Link, name: str, script: str, verb: str) -> None:
+    result = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
     if not result.ok:
         message = printable(result.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
-        raise InfrastructureError(f"{link.node.name}: its {name} could not be removed: {message}", hint="gpucourse status")
+        raise InfrastructureError(f"{link.node.name}: its {name} could not be {verb}: {message}", hint="gpucourse status")
 
 
 def idle(link: Link) -> Idle | None:

@@ -12,19 +12,19 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
 
-from gpucourse.aws import instances, offerings, tags
+from gpucourse.aws import instances, offerings, quota, tags
 from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.aws.money import Charge, PriceBook, estimate, refresh_prices, usd_over, usd_per_hour
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.preflight import LabEnvironment, describe_quota, list_blocking, preflight
-from gpucourse.aws.quota import Quotas, needs, networks
+from gpucourse.aws.quota import Quotas, needs
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -37,7 +37,7 @@ from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.take_down import find_unmanaged
 from gpucourse.labs.request import DeployRequest, PreflightRequest
 from gpucourse.labs.results import PricedProposal
-from gpucourse.model.cloud import CloudInstance, Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
+from gpucourse.model.cloud import Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision.binary import find_terraform
@@ -127,10 +127,10 @@ class LabPlan:
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
 
-    def move(self, placement: Placement, *, placement_group: bool) -> None:
+    def move(self, place: Placement) -> None:
         """Move the lab to another zone or type, at the price there."""
         cloud = self.deployment.cloud
-        cloud.zone, cloud.instance_type, cloud.placement_group = placement.zone, placement.instance_type, placement_group
+        cloud.zone, cloud.instance_type, cloud.placement_group = place.zone, place.instance_type, place.placement_group
         cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
         self.record_price()
 
@@ -348,18 +348,12 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
     return deployment
 
 
-def fit(
-    quotas: Quotas,
-    choices: list[Choice],
-    *,
-    is_fixed: bool,
-    networks: Callable[[Account], tuple[int, int]] = networks,
-) -> Fit:
+def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
     """Divide the labs by the rest of the quotas: all at once, or some now and others afterwards; with fewer nodes if necessary.
     An unknown limit counts as enough: the launch will show it.
 
     `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
-    preflight says so. `networks` queries the account.
+    preflight says so.
     """
     result = Fit(now=[choice for choice in choices if choice.existing is not None])
     new = [choice for choice in choices if choice.existing is None]
@@ -367,10 +361,10 @@ def fit(
         return result
     market = new[0].market
     remaining = {(item.code, item.market): item.free for item in quotas.assess([choice.need for choice in new], market)}
-    room = _count_free_networks(quotas.account, networks) if len(new) > 1 else None
+    room = _count_free_networks(quotas.account) if len(new) > 1 else None
     for choice in new:
         candidate = choice if _holds(remaining, choice, market) else None
-        smaller = _smaller(remaining, choice, market) if candidate is None else None
+        smaller = _find_smaller(remaining, choice, market) if candidate is None else None
         if not is_fixed:
             candidate = candidate or smaller
         elif smaller is not None:
@@ -381,10 +375,10 @@ def fit(
             continue
         if candidate is not None and candidate.nodes < choice.nodes:
             result.notes.append(
-                f"the quota holds {candidate.nodes} nodes, not {choice.nodes}: "
+                f"the quota allows {candidate.nodes} nodes, not {choice.nodes}: "
                 f"module {choice.module.id} works with them as well"
             )
-        for key, vcpus in _takes(candidate or choice, market).items():
+        for key, vcpus in _count(candidate or choice, market).items():
             free = remaining[key]
             remaining[key] = None if free is None else free - vcpus
         result.now.append(candidate or choice)
@@ -409,15 +403,13 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
     )
 
 
-def measure_growth(
-    account: Account, need: LabNeed, existing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
-) -> LabNeed:
+def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> LabNeed:
     """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
     run.
 
-    Raises the errors of `Account.call`. `find` queries the account.
+    Raises the errors of `Account.call`.
     """
-    listed = find(account, stack=existing.uid)
+    listed = instances.find(account, stack=existing.uid)
     running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
     whole = need.with_workers(instance_type=existing.cloud.instance_type)
     missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
@@ -433,16 +425,15 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
     return running + free // kind.vcpus if free is not None else 0
 
 
-def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
+def _count_free_networks(account: Account) -> int | None:
     """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
     try:
-        used, limit = networks(account)
+        return max(0, quota.limit(account, quota.VPCS, "vpc") - quota.count_networks(account))
     except GpucourseError:
         return None
-    return max(0, limit - used)
 
 
-def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
+def _find_smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
     least = choice.lab.min_nodes or choice.nodes
     return next(
         (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(remaining, less := choice.resize(count), market)),
@@ -451,10 +442,10 @@ def _smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, ma
 
 
 def _holds(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
-    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (remaining[key],))
+    return all(free is None or vcpus <= free for key, vcpus in _count(choice, market).items() for free in (remaining[key],))
 
 
-def _takes(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
+def _count(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
     return {key: sum(modules.values()) for key, modules in needs([choice.need], market).items()}
 
 

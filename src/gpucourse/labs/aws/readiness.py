@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from gpucourse.aws import console, instances
 from gpucourse.aws.caller import caller_cidr
@@ -16,7 +16,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, OtherHostKey, UnreachableError
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot
-from gpucourse.labs.aws.lab import CloudLab
+from gpucourse.labs.aws.lab import CloudLab, update_addresses
 from gpucourse.labs.readiness import wait_for_slurm, write_ssh_files
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import NodeEvent, Note, ResourceEvent, Watcher, stage
@@ -26,8 +26,6 @@ from gpucourse.remote.patience import ANSWER_S
 if TYPE_CHECKING:
     from gpucourse.ports import Link
     from gpucourse.remote.fleet import Fleet
-
-T = TypeVar("T")
 
 SHARED = "/shared"  # where the stacks mount the storage that their nodes share
 # The nodes write their descriptions here, in files owned by root; from these the head writes slurm.conf, every few seconds.
@@ -69,31 +67,35 @@ def wait_until_ready(
     inventory = lab.deployment.inventory
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
-    gpus_by_node = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
+    gpus_by_node = {node.name: node.gpus or _count_gpus(node) for node in inventory.nodes}
     inventory = _pin_host_keys(context.watch, lab, inventory, _await_instances(context.watch, lab, inventory, times), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
-            _answers(context, lab, fleet, times)
+            _connect_all(context, lab, fleet, times)
         on_answer()
         with stage(context.watch, "first boot", "the first boot is over"):
             marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if gpus_by_node[node.name]]
-        _driver(context.watch, fleet, with_gpu, simulated)
+        _check_driver(context.watch, fleet, with_gpu, simulated)
         with stage(context.watch, "torch", "torch is there"):
-            _torch(context.watch, fleet, with_gpu)
+            _check_torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 collective_check.hold(context, fleet, with_gpu, simulated)
     inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
-        _slurm(context, lab, inventory, simulated, times)
+        _check_slurm(context, lab, inventory, simulated, times)
     return inventory
 
 
-def _gpus(node: Node) -> int:
+def _report(watch: Watcher, node: str, step: str, start_s: float, *, ok: bool = True, detail: str = "") -> None:
+    watch(NodeEvent(node=node, step=step, ok=ok, seconds=time.monotonic() - start_s, detail=detail))
+
+
+def _count_gpus(node: Node) -> int:
     """Return how many GPUs the type of the instance has, even if an earlier check found a simulated node without any."""
     from gpucourse.aws.offerings import instance_types
 
@@ -103,7 +105,7 @@ def _gpus(node: Node) -> int:
 
 def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
     """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
-    return replace(node, gpus=len(mark.hardware.gpus)) if mark.simulated else node
+    return replace(node, gpus=len(mark.gpus)) if mark.simulated else node
 
 
 def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
@@ -126,12 +128,7 @@ def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times:
             )
         cloud_instances = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
         for instance in cloud_instances:
-            seconds = time.monotonic() - start_s
-            watch(
-                NodeEvent(
-                    node=instance.node, step="running", ok=True, seconds=seconds, detail=f"{instance.id}, {instance.address}"
-                )
-            )
+            _report(watch, instance.node, "running", start_s, detail=f"{instance.id}, {instance.address}")
     return {instance.node: instance for instance in cloud_instances}
 
 
@@ -142,15 +139,12 @@ def _pin_host_keys(
 
     A key that is already known for the same address is not queried again.
     """
-    nodes = [
-        replace(node, address=running[node.name].address, private_address=running[node.name].private_address)
-        for node in inventory.nodes
-    ]
+    nodes = update_addresses(inventory, running.values()).nodes
     strangers = [
         node for node, former in zip(nodes, inventory.nodes, strict=True) if not node.host_key or node.address != former.address
     ]
     if not strangers:
-        return replace(inventory, nodes=tuple(nodes))
+        return replace(inventory, nodes=nodes)
 
     def ask(node: Node) -> Node:
         start_s = time.monotonic()
@@ -159,7 +153,7 @@ def _pin_host_keys(
         key = console.host_key(lab.account, running[node.name].id, timeout_s=times.console_s)
         seconds = time.monotonic() - start_s
         watch(waiting(state="done", seconds=seconds))
-        watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
+        _report(watch, node.name, "console", start_s, ok=key is not None)
         if key is None:
             raise InfrastructureError(
                 f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s, "
@@ -175,7 +169,7 @@ def _pin_host_keys(
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
 
-def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
+def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
     """Connect to every node; one that has just booted may refuse at first."""
     start_s = time.monotonic()
 
@@ -186,12 +180,10 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTime
             except UnreachableError as error:
                 late = time.monotonic() - start_s > times.ssh_s
                 if isinstance(error, OtherHostKey) or late or context.stop.wait(times.ssh_pause_s):
-                    context.watch(
-                        NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - start_s, detail=error.what)
-                    )
+                    _report(context.watch, node.name, "ssh", start_s, ok=False, detail=error.what)
                     raise _explain_moved_address(context, lab, error) from error
             else:
-                context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=time.monotonic() - start_s))
+                _report(context.watch, node.name, "ssh", start_s)
                 return
 
     from gpucourse.remote.fleet import values
@@ -215,17 +207,19 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
     )
 
 
-def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report to be simulated are skipped, with a
     note."""
+
+    from gpucourse.remote.fleet import values
 
     def ask(link: Link) -> None:
         start_s = time.monotonic()
         result = link.run(_DRIVER, timeout_s=ANSWER_S)
         lines = [line for line in result.stdout.decode(errors="replace").splitlines() if line.strip()]
-        seconds, ok = time.monotonic() - start_s, result.ok and len(lines) == link.node.gpus
+        ok = result.ok and len(lines) == link.node.gpus
         detail = lines[0] if ok else (result.stderr.decode(errors="replace").strip() or f"{len(lines)} GPUs")[-300:]
-        watch(NodeEvent(node=link.node.name, step="nvidia-smi", ok=ok, seconds=seconds, detail=detail))
+        _report(watch, link.node.name, "nvidia-smi", start_s, ok=ok, detail=detail)
         if not ok:
             raise InfrastructureError(
                 f"{link.node.name}: the driver does not see the GPUs of its {link.node.instance_type}: {detail}",
@@ -234,13 +228,13 @@ def _driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
     if real := [node for node in nodes if node.name not in simulated]:
         with stage(watch, "driver", "the driver sees the GPUs"):
-            _run_on(fleet, ask, real)
+            values(fleet.do_on_each(ask, real))
     if skipped := [node.name for node in nodes if node.name in simulated]:
         text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
         watch(Note(text=text, level="warning"))
 
 
-def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
+def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
     """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes count none, skip this, with a note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
@@ -248,36 +242,30 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
         context.watch(Note(text=text, level="warning"))
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"
-    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
+    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume readmits a drained node"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
         removed_nodes = forget_others(context, inventory, stack=lab.deployment.uid)
         limit, pause = times.slurm_s, times.slurm_pause_s
         wait_for_slurm(context, inventory, removed_nodes=removed_nodes, patience_s=limit, poll_s=pause, hint=hint)
 
 
-def _torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
+def _check_torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
     from gpucourse.remote import jobs
+    from gpucourse.remote.fleet import values
 
     missing: list[str] = []
 
     def ask(link: Link) -> None:
         start_s = time.monotonic()
         version = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
-        ok, detail = version is not None, "not installed" if version is None else version
-        watch(NodeEvent(node=link.node.name, step="torch", ok=ok, seconds=time.monotonic() - start_s, detail=detail))
-        if not ok:
+        _report(watch, link.node.name, "torch", start_s, ok=version is not None, detail=version or "not installed")
+        if version is None:
             missing.append(f"{link.node.name} ({link.node.python})")
 
-    _run_on(fleet, ask, nodes)
+    values(fleet.do_on_each(ask, nodes))
     if missing:
         text = f"torch is not installed on {', '.join(sorted(missing))}: exercises that need it will not run there"
         watch(Note(text=text, level="warning"))
-
-
-def _run_on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
-    from gpucourse.remote.fleet import values
-
-    return values(fleet.do_on_each(partial(task), nodes))
 
 
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import ledger, node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.results import Health, LabHealth
 from gpucourse.model.cloud import CloudInstance, Idle
 from gpucourse.model.deployment import AwsDeployment, NodeHealth
 from gpucourse.model.node import Node
@@ -50,21 +51,15 @@ class Outlook:
     backstop: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccountView:
-    """All labs on AWS by stack, and the instances with this workspace's tag that belong to none of them."""
-
-    labs: dict[str, Outlook]
-    unrecorded: list[CloudInstance]
-
-
-def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> AccountView:
+def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
     """Query the account about these labs, everything at once. Never raises for an answer of AWS: a failure makes the labs
-    `unknown`.
+    `unknown`. Without labs, only the ledger is read.
 
     With `ask_nodes`, the idle agents are queried too, over an SSH connection. Do not repeat that often: to the agent, a
     connection is a person at work.
     """
+    if not labs:
+        return Health(warnings=_warn_of_billed(context.paths))
     places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.read_used_regions(context.paths)])
     accounts = {region: Account(region, context.environ) for region in places}
     looks: dict[tuple[str, str], Look] = {}
@@ -76,18 +71,30 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context.paths, account, lab.uid, expires=cloud.expires)
-    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
-    views = {lab.stack: _outlook(context.paths, lab, answers) for lab in labs}
+    answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
+    views = {lab.stack: _make_outlook(context.paths, lab, answers) for lab in labs}
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
     every = [instance for region in places for instance in _read_instances(answers["instances", region])]
-    return AccountView(
-        labs=views, unrecorded=[instance for instance in every if instance.alive and instance.stack not in recorded]
+    return Health(
+        labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
+        warnings=[
+            f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
+            for vm in every
+            if vm.alive and vm.stack not in recorded
+        ],
     )
 
 
-def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
+def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
+    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
+    spans = ledger.read(paths.ledger).open()
+    items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
+    return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []
+
+
+def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
     answered = answers["instances", cloud.region]
     trouble = next((item for item in (answers["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
@@ -95,7 +102,7 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str,
     alive = [item for item in lab_instances if item.alive]
     remaining_s = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(
-        nodes=_unknown(lab) if trouble else _health(lab, lab_instances),
+        nodes=_list_unknown(lab) if trouble else _check_nodes(lab, lab_instances),
         instances={item.node: item.id for item in alive},
         expires=cloud.expires,
         seconds_left=remaining_s,
@@ -109,24 +116,24 @@ def _outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str,
             termination_reason.describe_termination(item, cloud.expires)
             for item in termination_reason.find_lost_instances(lab, lab_instances).values()
         ],
-        backstop="" if trouble else _backstop(answers["backstop", lab.stack], cloud.backstop),
+        backstop="" if trouble else _describe_backstop(answers["backstop", lab.stack], cloud.backstop),
     )
 
 
-def _names(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[str]:
-    return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({instance.node for instance in instances})
+def _list_names(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[str]:
+    return [node.name for node in lab.nodes] or sorted({instance.node for instance in instances})
 
 
-def _unknown(lab: AwsDeployment) -> list[NodeHealth]:
-    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
+def _list_unknown(lab: AwsDeployment) -> list[NodeHealth]:
+    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _list_names(lab, ())]
 
 
-def _health(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[NodeHealth]:
+def _check_nodes(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[NodeHealth]:
     alive = {instance.node: instance for instance in instances if instance.alive}
-    return [_node_health(lab, name, alive.get(name)) for name in _names(lab, instances)]
+    return [_check_node(lab, name, alive.get(name)) for name in _list_names(lab, instances)]
 
 
-def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
+def _check_node(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
         return NodeHealth(node=name, healthy=False, detail="no such instance any more")
     node = lab.inventory.find_node(name) if lab.inventory else None
@@ -137,7 +144,7 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
 
 
-def _backstop(answer: object, recorded: str) -> str:
+def _describe_backstop(answer: object, recorded: str) -> str:
     if isinstance(answer, dict) and answer:
         return f"AWS itself ends it at {min(answer.values()):%Y-%m-%d %H:%M} UTC"
     if isinstance(answer, GpucourseError):
@@ -154,16 +161,16 @@ def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[
     running = [
         (lab.stack, node)
         for lab in labs
-        for node in (lab.inventory.nodes if lab.inventory else ())
+        for node in lab.nodes
         if any(health.node == node.name and health.healthy for health in views[lab.stack].nodes)
     ]
-    answers = try_all([partial(_idle, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)
+    answers = try_all([partial(_ask, transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S)
     for (stack, _), answer in zip(running, answers, strict=True):
         if isinstance(answer, Idle):
             views[stack].idle.append(answer)
 
 
-def _idle(transport: Transport, node: Node) -> Idle | None:
+def _ask(transport: Transport, node: Node) -> Idle | None:
     link = transport.connect(node, timeout_s=NODES_WITHIN_S)
     try:
         return node_files.idle(link)

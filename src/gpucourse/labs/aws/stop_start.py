@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 from gpucourse.aws import instances
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
-from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
+from gpucourse.errors import CloudError, GpucourseError, MissingError, UsageError
 from gpucourse.labs.aws import ledger, termination_reason
-from gpucourse.labs.aws.account import account_of
-from gpucourse.labs.aws.budget import Spending, reserve
-from gpucourse.labs.aws.change import lock_lab
-from gpucourse.labs.aws.lab import open_cloud
+from gpucourse.labs.aws.account import account_of, make_pause
+from gpucourse.labs.aws.budget import reserve
+from gpucourse.labs.aws.change import lock_lab, make_result
+from gpucourse.labs.aws.lab import open_cloud, update_addresses
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
-from gpucourse.model.node import Inventory
 from gpucourse.ports import Transport
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
-from gpucourse.workspace.paths import WorkspacePaths
 
-SOONEST = timedelta(minutes=15)  # a start takes minutes; to start a lab that ends right after wastes money
+MIN_TIME_LEFT = timedelta(minutes=15)  # a start takes minutes; to start a lab that ends right after wastes money
 ASLEEP = {"stopping", "stopped"}
 
 
@@ -45,7 +40,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                 f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
                 hint=f"gpucourse destroy {deployment.module} (outputs are collected first)",
             )
-        _nothing_runs(context, deployment)
+        _check_nothing_runs(context, deployment)
         account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
         former_rate = ledger.per_hour(context.paths, deployment)
@@ -54,28 +49,23 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             instances.stop(account, ids)
             cloud.stopped, cloud.reservation = True, None
             deployments.save(context.paths, deployment)
-            instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context.stop))
+            instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=make_pause(context.stop))
         ledger.settle_if_possible(context, account, deployment)
         rate = ledger.per_hour(context.paths, deployment)
         comparison = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-        return ChangeResult(
-            stack=deployment.stack,
-            module=deployment.module,
-            title=f"{deployment.stack} is stopped",
-            changed=[
-                *(
-                    f"{instance.node} ({instance.id}) is stopped"
-                    if instance.id in ids
-                    else f"{instance.node} was stopped before"
-                    for instance in cloud_instances
-                ),
-                f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone",
-            ],
-            warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
-            expires=cloud.expires,
-            usd_per_hour=rate,
-            next=f"gpucourse start {deployment.module}",
+        changed = [
+            f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was stopped before"
+            for instance in cloud_instances
+        ]
+        changed.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone")
+        return make_result(
+            context,
+            deployment,
+            f"{deployment.stack} is stopped",
+            changed,
+            warnings=[_describe_pause_end(module, until, alone=bool(cloud.backstop))],
+            next_command=f"gpucourse start {deployment.module}",
         )
 
 
@@ -90,7 +80,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
     with lock_lab(context, module, gpu=gpu, verb="start") as deployment:
         cloud = deployment.cloud
         remaining = datetime.fromisoformat(cloud.expires) - ledger.now()
-        if remaining < SOONEST:
+        if remaining < MIN_TIME_LEFT:
             word = "is over" if remaining < timedelta() else f"is over in {remaining.total_seconds() / 60:.0f} minutes"
             raise UsageError(
                 f"the time of {deployment.stack} {word}: started now, it would end itself at once",
@@ -100,15 +90,22 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         account = account_of(context.environ, deployment)
         cloud_instances = _find_alive(account, deployment)
         asleep = any(instance.state in ASLEEP for instance in cloud_instances)
-        spending = _find_spending(context.paths, deployment, f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}")
-        with reserve(context, deployment, spending, over_budget=over_budget) if asleep else nullcontext():
+        booking = reserve(
+            context,
+            deployment,
+            per_hour=max(Decimal(cloud.usd_per_hour or 0), ledger.per_hour(context.paths, deployment) or Decimal(0)),
+            until=datetime.fromisoformat(cloud.expires),
+            less="destroy a lab that you no longer need",
+            command=f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}",
+            over_budget=over_budget,
+        )
+        with booking if asleep else nullcontext():
             try:
                 with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
                     running = _start_instances(context, account, deployment, cloud_instances)
-                former_addresses = (
-                    {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
-                )
-                deployment.inventory = _update_addresses(deployment, running)
+                former_addresses = {node.name: node.address for node in deployment.nodes}
+                if deployment.inventory is not None:  # the same machines with the same disks: their pinned host keys stay
+                    deployment.inventory = update_addresses(deployment.inventory, running)
                 cloud.stopped = False
                 deployments.save(context.paths, deployment)
             finally:  # what runs costs, even if this was interrupted or AWS answered with an error
@@ -126,29 +123,11 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             if not late:  # not all answer; those that do get the deadline of the record nevertheless
                 move()
         deployments.save(context.paths, deployment, "ready")
-        return ChangeResult(
-            stack=deployment.stack,
-            module=deployment.module,
-            title=f"{deployment.stack} is back",
-            changed=[_address(instance, former_addresses.get(instance.node, "")) for instance in running],
-            warnings=late[0],
-            expires=cloud.expires,
-            usd_per_hour=ledger.per_hour(context.paths, deployment),
-            next="",
-        )
+        changed = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
+        return make_result(context, deployment, f"{deployment.stack} is back", changed, warnings=late[0])
 
 
-def _find_spending(paths: WorkspacePaths, deployment: AwsDeployment, command: str) -> Spending:
-    """Return what the lab costs once it runs: its quoted price. `command`: what was typed."""
-    return Spending(
-        per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(paths, deployment) or Decimal(0)),
-        until=datetime.fromisoformat(deployment.cloud.expires),
-        less="destroy a lab that you no longer need",
-        command=command,
-    )
-
-
-def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
+def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:
     """Return a sentence about the end of a stopped lab. `alone`: no schedule outside the nodes ends it, and a stopped node does
     not check its own deadline."""
     if alone:
@@ -174,7 +153,7 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
     )
 
 
-def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
+def _check_nothing_runs(context: Context, deployment: AwsDeployment) -> None:
     for record in runs.under_way(context.paths, deployment.stack):
         with suppress(GpucourseError), Connections(context) as connections:
             if settle(context, record, connections).has_ended:
@@ -189,44 +168,25 @@ def _start_instances(
     context: Context, account: Account, deployment: AwsDeployment, cloud_instances: list[CloudInstance]
 ) -> list[CloudInstance]:
     ids = [instance.id for instance in cloud_instances]
-    pause = _pause(context.stop)
-    if any(instance.state == "stopping" for instance in cloud_instances):
-        instances.wait(
-            account, [instance.id for instance in cloud_instances if instance.state == "stopping"], "stopped", sleep=pause
-        )
+    pause = make_pause(context.stop)
+    if stopping := [instance.id for instance in cloud_instances if instance.state == "stopping"]:
+        instances.wait(account, stopping, "stopped", sleep=pause)
     try:
         instances.start(account, [instance.id for instance in cloud_instances if instance.state in ASLEEP])
     except CloudError as error:
         if error.kind != "capacity":
             raise
         cloud = deployment.cloud
-        raise CloudError(
+        error.what = (
             f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
-            f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks",
-            hint=f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
-            f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws",
-            cloud_code=error.cloud_code,
-            message=error.message,
-            kind=error.kind,
-        ) from error
-    return instances.wait(account, ids, "running", sleep=pause)
-
-
-def _update_addresses(deployment: AwsDeployment, running: list[CloudInstance]) -> Inventory | None:
-    """Return the nodes with their present addresses. It is the same machine with the same disk, so its pinned host key
-    stays."""
-    if deployment.inventory is None:
-        return None
-    instances_by_node = {instance.node: instance for instance in running}
-    nodes = (
-        replace(
-            node, address=instances_by_node[node.name].address, private_address=instances_by_node[node.name].private_address
+            f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks"
         )
-        if node.name in instances_by_node
-        else node
-        for node in deployment.inventory.nodes
-    )
-    return replace(deployment.inventory, nodes=tuple(nodes))
+        error.hint = (
+            f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
+            f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws"
+        )
+        raise
+    return instances.wait(account, ids, "running", sleep=pause)
 
 
 def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]:
@@ -234,17 +194,9 @@ def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]
 
     moment = datetime.fromisoformat(deployment.cloud.expires)
     failed = write_deadline(transport, deployment, moment)
-    return [f"{failure.error.what}: it may end itself sooner" for failure in failed]
+    return [f"{error.what}: it may end itself sooner" for error in failed.values()]
 
 
-def _address(instance: CloudInstance, former: str) -> str:
+def _describe_address(instance: CloudInstance, former: str) -> str:
     moved = f", {former} before" if former and former != instance.address else ""
     return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"
-
-
-def _pause(stop: threading.Event) -> Callable[[float], None]:
-    def pause(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise Interrupted("stopped while waiting for AWS", hint="gpucourse status")
-
-    return pause

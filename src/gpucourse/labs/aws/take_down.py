@@ -6,7 +6,6 @@ created and did not record is also removed before a lab is built again.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,16 +37,15 @@ from gpucourse.errors import (
     TerraformFailed,
 )
 from gpucourse.labs.aws import ledger, termination_reason
-from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.lab import CloudLab, open_cloud
+from gpucourse.labs.aws.account import check_account, make_pause
+from gpucourse.labs.aws.lab import CloudLab, list_regions, open_cloud
 from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.provision import state
-from gpucourse.workspace import deployments, regions
+from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
 
-PATIENCE_S = removal.PATIENCE_S
 # What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
 BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
 BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last, when they have nothing left to end
@@ -60,10 +58,10 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     LeftoverError if it becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
-    receipt.regions = list(places(context.paths, deployment))
+    receipt.regions = list_regions(context.paths, deployment)
     lab = _settle_terraform(context, deployment)
     existing = _look_first(context, account, deployment, receipt)
-    receipt.existed = [_line(resource) for resource in existing if resource.seen]
+    receipt.existed = [_describe(resource) for resource in existing if resource.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")
     try:
@@ -78,9 +76,9 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     except StackBusy:
         raise
     except GpucourseError as error:
-        _blind(context.paths, deployment, existing, error)
+        _give_up(context.paths, deployment, existing, error)
     leftover_ids = {resource.id for resource in leftovers}
-    receipt.removed = [_line(resource) for resource in existing if resource.seen and resource.id not in leftover_ids]
+    receipt.removed = [_describe(resource) for resource in existing if resource.seen and resource.id not in leftover_ids]
     receipt.swept = [
         f"{resource.kind} {resource.id} in {resource.region}"
         for resource in resources
@@ -88,11 +86,6 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     ]
     receipt.leftovers = [resource.leftover for resource in leftovers]
     settle_costs(context, account, deployment, receipt)
-
-
-def places(paths: WorkspacePaths, deployment: AwsDeployment) -> tuple[str, ...]:
-    """Return every region to search: the deployment's own, and all that this workspace ever used."""
-    return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(paths)]))
 
 
 def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
@@ -116,7 +109,7 @@ def remove_all(
     Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
-        blocked = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context.stop))
+        blocked = removal.remove(account, resources, context.watch, sleep=make_pause(context.stop))
     with stage(context.watch, f"look again {name}", "looking once more"):
         leftovers = look()
     notes = {(resource.kind, resource.id): resource.note for resource in blocked}
@@ -127,10 +120,8 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
     """Record in the ledger and in the receipt what the lab cost. What is left continues to cost in the ledger."""
     cloud = deployment.cloud
     try:
-        if receipt.leftovers:
-            ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
-        else:
-            ledger.close(context.paths, account, deployment.uid, expires=cloud.expires)
+        costing = None if receipt.leftovers else ()
+        ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
         receipt.cost_usd = f"{ledger.sum_costs(context.paths, deployment.uid):.4f}"
     except GpucourseError as error:  # an accounting error must not prevent removing what still costs money
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
@@ -143,17 +134,11 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
         try:
             check_account(account, deployment)
             resources = resource_scan.find(account, stack=deployment.uid, regions=receipt.regions)
-            own_instances = _instances(account, deployment.uid)
-        except CredentialsError as error:
-            raise CredentialsError(
-                f"{error.what}. {_describe_untouched(context.paths, deployment)}", hint=_advise_retry(error, deployment)
-            ) from error
-        except CloudError as error:
-            problem = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
-            hint = _advise_retry(error, deployment)
-            raise type(error)(
-                problem, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind
-            ) from error
+            own_instances = _find_instances(account, deployment.uid)
+        except (CredentialsError, CloudError) as error:
+            error.what = f"{error.what}. {_describe_untouched(context.paths, deployment)}"
+            error.hint = _advise_retry(error, deployment)
+            raise
     receipt.ended = [
         termination_reason.describe_termination(instance, cloud.expires)
         for instance in termination_reason.select_lab_instances(deployment, own_instances)
@@ -192,10 +177,12 @@ def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudRe
 
 
 def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
-    watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
+    watch(Note(text=f"Terraform could not: {_shorten(error)}. Continuing without it, by tag.", level="warning"))
 
 
-def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError) -> NoReturn:
+def _give_up(
+    paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError
+) -> NoReturn:
     """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
     seen_resources = [resource for resource in existing if resource.seen]
     ids = (
@@ -210,19 +197,11 @@ def _blind(paths: WorkspacePaths, deployment: AwsDeployment, existing: list[Clou
     ) from error
 
 
-def _instances(account: Account, uid: str) -> list[CloudInstance]:
+def _find_instances(account: Account, uid: str) -> list[CloudInstance]:
     try:
         return instances.find(account, stack=uid)
     except PermissionRefused:  # the leak scan reports it too, and its result counts
         return []
-
-
-def _pause(stop: threading.Event) -> Callable[[float], None]:
-    def pause(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise Interrupted("stopped while something was being removed")
-
-    return pause
 
 
 def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
@@ -236,14 +215,14 @@ def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
     return f"{error.hint}; then: {command}" if error.hint else command
 
 
-def _short(error: GpucourseError) -> str:
+def _shorten(error: GpucourseError) -> str:
     """Return one line of Terraform's error: AWS's error if it names one."""
     if isinstance(error, TerraformFailed) and (failure := failures.from_text(f"{error.summary}\n{error.detail}")):
         return failures.sentence(failure)
     return error.what.split("\n")[0]
 
 
-def _line(resource: CloudResource) -> str:
+def _describe(resource: CloudResource) -> str:
     return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")
 
 

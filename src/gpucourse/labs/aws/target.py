@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.labs import aws
-from gpucourse.labs.results import Health, LabHealth
+from gpucourse.labs.results import Health
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
@@ -45,16 +44,9 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
 
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
         """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
-        if not labs:
-            return Health(warnings=_warn_of_billed(context.paths))
-        view = aws.status.look(context, labs, ask_nodes=ask_nodes)
-        return Health(
-            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in view.labs.items()},
-            warnings=[
-                f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
-                for vm in view.unrecorded
-            ],
-        )
+        if not labs and not context.paths.ledger.exists():  # nothing was ever built on AWS
+            return Health()
+        return aws.status.health(context, labs, ask_nodes=ask_nodes)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about cost and access."""
@@ -82,12 +74,3 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
         if deployment.is_stopped:
             mend = f"gpucourse start {deployment.module} starts them"
         return aws.ledger.describe_cost_meanwhile(context.paths, deployment), mend
-
-
-def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
-    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
-    if not paths.ledger.exists():
-        return []
-    spans = aws.ledger.read(paths.ledger).open()
-    items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
-    return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []

@@ -29,13 +29,13 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     if code in TAKEN_BACK:
         return "AWS took the spot instance back"
     if code in FROM_INSIDE:
-        return "its deadline passed" if late else "it powered itself off: idle, or told to from inside"
+        return "its deadline passed" if late else "it powered itself off: it was idle, or a command on it did that"
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
-            return "somebody stopped it through the account"
+            return "a person stopped it through the account"
         if deadline is not None and end is not None and end >= deadline + BACKSTOP - SLACK:
             return "AWS ended it after its deadline (the backstop)"
-        return "somebody ended it through the account"
+        return "a person ended it through the account"
     return instance.reason or f"AWS says only that it is {instance.state}"
 
 
@@ -73,6 +73,6 @@ def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, st
         node.name: describe_termination(lost_instances[node.name], deployment.cloud.expires)
         if node.name in lost_instances
         else f"{node.name}: AWS no longer lists it"
-        for node in (deployment.inventory.nodes if deployment.inventory else ())
+        for node in deployment.nodes
         if node.name not in present
     }

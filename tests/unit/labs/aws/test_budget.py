@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from gpucourse.aws.money import Charge, Rate
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, UnreachableError, UsageError
 from gpucourse.labs.aws import ledger
-from gpucourse.labs.aws.budget import Budget, Spending, read_budget, reserve
+from gpucourse.labs.aws.budget import Budget, read_budget, reserve
 from gpucourse.model.deployment import AwsDeployment, Reservation
 from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import deployment_of
@@ -19,10 +20,10 @@ from tests.unit.labs.aws.fakes import deployment_of
 DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
 
 
-def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse start 3") -> Spending:
+def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse start 3") -> dict[str, Any]:
     """So many USD an hour, for so many hours from now."""
     until = datetime.now(UTC) + timedelta(hours=hours)
-    return Spending(per_hour=Decimal(usd), until=until, less="less time", command=command)
+    return {"per_hour": Decimal(usd), "until": until, "less": "less time", "command": command}
 
 
 @pytest.fixture
@@ -47,32 +48,32 @@ def test_reserve_refuses_what_costs_more_than_is_left(context: Context) -> None:
     with pytest.raises(
         UsageError, match=r"this would cost \$12.00 to its end; \$10.00 of the budget of \$10.00 is left$"
     ) as no:
-        reserve(context, lab, make_spending("3", hours=4), over_budget=False).__enter__()
+        reserve(context, lab, **make_spending("3", hours=4), over_budget=False).__enter__()
     assert no.value.exit_code is ExitCode.USAGE
     assert "less time; or go ahead anyway: gpucourse start 3 --yes-over-budget; the budget is set in gpu" in no.value.hint
     assert deployments.load(context.paths, lab.stack).cloud.reservation is None  # type: ignore[union-attr]  # it is on record
-    with reserve(context, lab, make_spending("3", hours=4), over_budget=True):
+    with reserve(context, lab, **make_spending("3", hours=4), over_budget=True):
         pass
 
 
 def test_reserve_is_seen_by_another_command_until_the_first_ends(context: Context) -> None:
     first, second = stopped_lab(context), stopped_lab(context, "1")
-    with reserve(context, first, make_spending("3", hours=2), over_budget=False):
+    with reserve(context, first, **make_spending("3", hours=2), over_budget=False):
         with pytest.raises(
             UsageError,
             match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left beside \$6.00 for other labs until their",
         ):
-            reserve(context, second, make_spending("3", hours=2), over_budget=False).__enter__()
+            reserve(context, second, **make_spending("3", hours=2), over_budget=False).__enter__()
         assert read_budget(context, {first.stack}).reserved == pytest.approx(Decimal("0.04"), abs=Decimal("0.01"))
     assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.08"), abs=Decimal("0.01"))
-    with reserve(context, second, make_spending("3", hours=2), over_budget=False):
+    with reserve(context, second, **make_spending("3", hours=2), over_budget=False):
         pass
 
 
 def test_reserve_of_a_command_that_fails_sets_nothing_aside_and_keeps_the_error_of_the_lab(context: Context) -> None:
     lab = stopped_lab(context)
     deployments.save(context.paths, lab, error="node1 has not answered")
-    with pytest.raises(UnreachableError), reserve(context, lab, make_spending("3"), over_budget=False):
+    with pytest.raises(UnreachableError), reserve(context, lab, **make_spending("3"), over_budget=False):
         raise UnreachableError("node1 does not answer")
     assert lab.cloud.reservation is None
     assert read_budget(context, ()).reserved < Decimal("0.1")
@@ -85,7 +86,7 @@ def test_read_budget_counts_what_a_killed_command_set_aside(context: Context) ->
     lab.cloud.reservation = Reservation(usd_per_hour="3", until=until)
     deployments.save(context.paths, lab)
     assert read_budget(context, ()).reserved == pytest.approx(Decimal(6), abs=Decimal("0.1"))
-    with reserve(context, lab, make_spending("4", hours=2), over_budget=False):
+    with reserve(context, lab, **make_spending("4", hours=2), over_budget=False):
         assert read_budget(context, ()).reserved == pytest.approx(Decimal(8), abs=Decimal("0.1"))
     assert read_budget(context, ()).reserved < Decimal("0.1")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucourse.aws import failures
 from gpucourse.errors import TerraformFailed
-from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
-from gpucourse.model.cloud import Failure, Offers, Placement, Zone
+from gpucourse.labs.aws.failover import Route, classify_failure
+from gpucourse.model.cloud import Failure, Offers, Placement
 
 A, B, C = "us-east-2a", "us-east-2b", "us-east-2c"
 NO_ROOM = failures.classify("InsufficientInstanceCapacity", "We currently do not have sufficient capacity.")
@@ -16,10 +18,9 @@ NEVER_THERE = failures.classify("Unsupported", "not supported in your requested 
 
 def offers(**by_type: str) -> Offers:
     """Which zones (by their last letters) offer which type."""
-    zones = tuple(Zone(name=name, id=name) for name in (A, B, C))
     return Offers(
         region="us-east-2",
-        zones=zones,
+        zones=(A, B, C),
         by_type={
             name.replace("_", ".", 1): frozenset(f"us-east-2{letter}" for letter in letters)
             for name, letters in by_type.items()
@@ -29,10 +30,10 @@ def offers(**by_type: str) -> Offers:
 
 def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A, kind: str = "g4dn.xlarge") -> list[str]:
     """Every place that is tried while nothing works, as `zone type +` (+: close together)."""
-    place: LaunchAttempt | None = LaunchAttempt(attempt=Placement(zone=start, instance_type=kind), placement_group=group)
+    place: Placement | None = Placement(zone=start, instance_type=kind, placement_group=group)
     seen: list[str] = []
     while place is not None and len(seen) < 30:
-        seen.append(f"{place.attempt.zone[-1]} {place.attempt.instance_type}{' +' if place.placement_group else ''}")
+        seen.append(f"{place.zone[-1]} {place.instance_type}{' +' if place.placement_group else ''}")
         place = route.choose_next(place, failure)
     return seen
 
@@ -66,8 +67,8 @@ def test_route_tries_everywhere_together_then_apart() -> None:
 def test_route_leaves_out_a_placement_group_that_fails(code: str, message: str) -> None:
     failure = failures.classify(code, message)
     route = Route(zone_offers=offers(g4dn_xlarge="ab"), instance_types=("g4dn.xlarge",))
-    here = LaunchAttempt(attempt=Placement(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
-    assert route.choose_next(here, failure) == LaunchAttempt(attempt=here.attempt, placement_group=False)
+    here = Placement(zone=B, instance_type="g4dn.xlarge", placement_group=True)
+    assert route.choose_next(here, failure) == replace(here, placement_group=False)
 
 
 NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the placement group"
@@ -76,7 +77,7 @@ NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the p
 @pytest.mark.parametrize(("code", "message"), [("VcpuLimitExceeded", "no"), ("UnauthorizedOperation", NO_GROUP)])
 def test_route_ends_at_any_other_failure(code: str, message: str) -> None:
     route = Route(zone_offers=offers(g4dn_xlarge="abc"), instance_types=("g4dn.xlarge",))
-    here = LaunchAttempt(attempt=Placement(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
+    here = Placement(zone=A, instance_type="g4dn.xlarge", placement_group=True)
     assert route.choose_next(here, failures.classify(code, message)) is None
 
 

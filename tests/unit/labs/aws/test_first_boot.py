@@ -24,7 +24,7 @@ def test_wait_reports_each_step_until_the_marker_is_there(tmp_path: Path) -> Non
     script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
     fleet = fleet_of(lambda _node, _command: make_completed(next(script)), node("node0"))
     marks = first_boot.wait(context, fleet, pause_s=0.0)
-    assert marks["node0"].hardware.gpus == ["Tesla T4"]
+    assert marks["node0"].gpus == ["Tesla T4"]
     assert not marks["node0"].simulated
     steps = [(event.address, event.state) for event in events if isinstance(event, ResourceEvent)]
     assert steps == [
@@ -47,7 +47,7 @@ def test_wait_connects_again_when_a_busy_boot_loses_the_connection(tmp_path: Pat
         return make_completed(said)
 
     fleet = fleet_of(answer, node("node0"))
-    assert first_boot.wait(context, fleet, pause_s=0.0)["node0"].hardware.gpus == ["Tesla T4"]
+    assert first_boot.wait(context, fleet, pause_s=0.0)["node0"].gpus == ["Tesla T4"]
     with pytest.raises(UnreachableError, match="stopped answering"):
         first_boot.wait(context, fleet, pause_s=0.0)
     questions: list[str] = []

@@ -256,7 +256,7 @@ SPOT = Rate(usd_per_hour=Decimal("0.3"), source="EC2 spot price history", date="
 
 @pytest.fixture
 def with_prices(context: Context) -> Context:
-    store_prices(context, PriceBook(region=HERE, fresh=(((KIND, "on-demand", ""), TODAY), ((KIND, "spot", f"{HERE}a"), SPOT))))
+    store_prices(context, PriceBook(region=HERE, fresh={(KIND, "on-demand", ""): TODAY, (KIND, "spot", f"{HERE}a"): SPOT}))
     return context
 
 
@@ -275,5 +275,5 @@ def test_read_prices_ignores_a_price_that_cannot_be(with_prices: Context, amount
     file = with_prices.paths.prices
     file.write_text(file.read_text(encoding="utf-8").replace('"0.8123"', amount), encoding="utf-8")
     assert read_prices(with_prices.paths, HERE).instance(KIND) == PriceBook(region=HERE).instance(KIND)
-    store_prices(with_prices, PriceBook(region=HERE, fresh=(((KIND, "on-demand", ""), TODAY),)))
+    store_prices(with_prices, PriceBook(region=HERE, fresh={(KIND, "on-demand", ""): TODAY}))
     assert read_prices(with_prices.paths, HERE).instance(KIND) == TODAY

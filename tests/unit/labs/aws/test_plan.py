@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpucourse.aws.quota import Quotas, needs
-from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import plan
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.plan import Fit, LabPlan
-from gpucourse.model.cloud import CloudInstance, LabNeed
+from gpucourse.model.cloud import LabNeed
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, make_refusal
 from tests.unit.aws.test_instances import make_instance
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with, plan_of
 
-ACCOUNT = Account("us-east-2", {})
 G, STANDARD = "L-DB2E81BA", "L-1216C47A"
 
 
@@ -36,8 +34,9 @@ def fit(limits: Limits, wanted: list[Choice], *, is_fixed: bool = False, network
     """What fits into these limits, in a region that holds so many networks of five."""
 
     known = {code: (limit, "") for code, limit in limits.items()}
-    quotas = Quotas(ACCOUNT, limits=known, used=({}, ""))
-    return plan.fit(quotas, wanted, is_fixed=is_fixed, networks=lambda _account: (networks, 5))
+    vpcs = {"Vpcs": [{"VpcId": f"vpc-{number}"} for number in range(networks)]}
+    answers = {("ec2", "describe_vpcs"): vpcs, ("service-quotas", "get_service_quota"): {"Quota": {"Value": 5.0}}}
+    return plan.fit(Quotas(ScriptedAccount(answers), limits=known, used=({}, "")), wanted, is_fixed=is_fixed)
 
 
 def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(context: Context, limits: Limits) -> None:
@@ -72,20 +71,15 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
     assert little.nodes == 3
 
 
-def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:
+def measure(choice: Choice, *listed: dict[str, Any]) -> LabNeed:
     """What the lab takes beside these instances."""
     assert choice.existing is not None
-    return plan.measure_growth(ACCOUNT, choice.need, choice.existing, find=lambda *_args, **_more: list(listed))
+    account = ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": list(listed)}]}})
+    return plan.measure_growth(account, choice.need, choice.existing)
 
 
-def make_instances(kind: str, *states: str) -> list[CloudInstance]:
-    return [
-        CloudInstance(
-            id=f"i-{index}", node=f"node{index}", instance_type=kind, region="us-east-2", zone="us-east-2a",
-            market="on-demand", state=state, launched=datetime.now(UTC),
-        )
-        for index, state in enumerate(states)
-    ]  # fmt: skip
+def make_instances(kind: str, *states: str) -> list[dict[str, Any]]:
+    return [make_instance(state, InstanceId=f"i-{index}", InstanceType=kind) for index, state in enumerate(states)]
 
 
 def test_measure_growth_counts_only_what_a_lab_lacks(context: Context, limits: Limits) -> None:

@@ -68,9 +68,8 @@ class World:
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
     def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **more: Any) -> Inventory:
-        paths = self.context.paths.stack(self.deployment.stack)
         terraform: Any = None
-        lab = CloudLab(self.context.paths, self.context.settings, paths, self.deployment, terraform, self.account)
+        lab = CloudLab(self.context, self.deployment, terraform, self.account)
         return readiness.wait_until_ready(self.context, lab, times, **more)
 
     def show_console(self, which: str) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from gpucourse.context import Context
 from gpucourse.errors import CredentialsError
-from gpucourse.labs.aws.status import _outlook
+from gpucourse.labs.aws.status import _make_outlook
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
@@ -22,13 +22,13 @@ def test_outlook_is_what_the_account_says_of_each_node(context: Context) -> None
     ]  # fmt: skip
     answers: dict[tuple[str, str], object] = {("account", lab.stack): None, ("instances", "us-east-2"): instances}
     answers["backstop", lab.stack] = {}
-    outlook = _outlook(context.paths, lab, answers)
+    outlook = _make_outlook(context.paths, lab, answers)
     assert [(health.healthy, health.detail) for health in outlook.nodes] == [
         (True, "running (spot)"),
         (False, "has another address now, 203.0.113.8: gpucourse start 3"),
         (False, "no such instance any more"),
     ]
     assert (outlook.backstop, outlook.stopped, len(outlook.ended)) == ("none: its schedules are gone", False, 1)
-    outlook = _outlook(context.paths, lab, {**answers, ("account", lab.stack): CredentialsError("they have expired")})
+    outlook = _make_outlook(context.paths, lab, {**answers, ("account", lab.stack): CredentialsError("they have expired")})
     assert [(health.healthy, health.known) for health in outlook.nodes] == [(False, False)] * 3
     assert (outlook.unknown, outlook.ended, outlook.backstop) == ("they have expired", [], "")

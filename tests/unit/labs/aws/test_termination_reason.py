@@ -42,10 +42,10 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
     [
         (SPOT, -60, "AWS took the spot instance back"),
         (SHUTDOWN, 1, "its deadline passed"),
-        (SHUTDOWN, -60, "it powered itself off: idle, or told to from inside"),
-        (USER, 5, "somebody ended it through the account"),
+        (SHUTDOWN, -60, "it powered itself off: it was idle, or a command on it did that"),
+        (USER, 5, "a person ended it through the account"),
         (USER, 10, "AWS ended it after its deadline (the backstop)"),
-        (USER, None, "somebody ended it through the account"),
+        (USER, None, "a person ended it through the account"),
         ("Server.InternalError: Internal error on launch", -60, "Server.InternalError: Internal error on launch"),
         ("", -60, "AWS says only that it is terminated"),
     ],
@@ -55,8 +55,8 @@ def test_explain_end_says_why_an_instance_is_gone(reason: str, minutes: float | 
 
 
 def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
-    assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
-    assert explain_end(instance(USER, 60), "") == "somebody ended it through the account"
+    assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "a person stopped it through the account"
+    assert explain_end(instance(USER, 60), "") == "a person ended it through the account"
     line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
 
