@@ -81,16 +81,12 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
     return leftovers
 
 
-def end_everything(nodes_folder: Path, uid: str) -> list[str]:
-    """End every process of the stack and empty its folder, whatever state they are in; return what was removed, in words."""
-    removed = []
+def end_everything(nodes_folder: Path, uid: str) -> None:
+    """End every process of the stack and empty its folder, whatever state they are in."""
     for mark in _marks(uid):
-        removed += [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
         processes.end(mark)
     for path in _files(nodes_folder, uid):
         layout.remove(path)
-        removed.append(str(path))
-    return removed
 
 
 def _marks(uid: str) -> tuple[str, str]:
