@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
-import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,16 +22,11 @@ from gpucourse.runs.finish import finish
 from gpucourse.runs.follow import make_job, note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.lock import hold_lock, try_lock
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 LABS_AT_ONCE = 4
 """Labs that are taken down at the same time: Terraform needs some hundred megabytes per stack in the cloud."""
-
-_OTHER_FILES = 200
-"""Files that this process may have open besides the locks of runs: a few, and one for each node."""
-
-_ALLOWING = threading.Lock()
 
 
 @dataclass(kw_only=True)
@@ -91,14 +84,8 @@ def bring_home(
             connections=connections,
             labels=len(away) > 1,
         )
-        if discard:
-            ends = try_all(
-                [partial(collecting.discard, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set
-            )
-        else:
-            size = _allow_locks(len(away))
-            batches = [away[first : first + size] for first in range(0, len(away), size)]
-            ends = [end for batch in batches for end in collecting.collect(batch)]
+        work = collecting.discard if discard else collecting.collect
+        ends = try_all([partial(work, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set)
     for end in ends:
         if end is not None:
             raise end
@@ -111,8 +98,7 @@ def bring_home(
 @dataclass(kw_only=True)
 class _Collecting:
     """Collects the runs of one stack. `lost_nodes`: nodes that cannot be reached, with the reason; `labels`: prefix messages
-    about a run with its id; `locked_ids`: runs whose lock is held, and whose end was requested together; `ended_ids`: those of
-    them that have ended."""
+    about a run with its id."""
 
     context: Context
     deployment: Deployment
@@ -121,58 +107,23 @@ class _Collecting:
     connections: Connections
     labels: bool
     home: CollectedRuns = field(default_factory=CollectedRuns)
-    locked_ids: set[str] = field(default_factory=set)
-    ended_ids: set[str] = field(default_factory=set)
 
     def discard(self, record: RunRecord) -> None:
         """End one run and give up what it left."""
-        with hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=0.0):
-            context = self._label(record)
-            goes_on = _end_jobs(context.watch, self.deployment, record, self.lost_nodes, self.connections)
-            _give_up(context.paths, record, self.home, f"discarded with --discard{goes_on}")
+        with self._hold(record, wait_s=0.0):
+            goes_on = _end_jobs(self._label(record).watch, self.deployment, record, self.lost_nodes, self.connections)
+            _give_up(self.context.paths, record, self.home, f"discarded with --discard{goes_on}")
 
-    def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
-        """End and collect these runs; return the error of each, or None."""
-        with ExitStack() as locks:
-            for scheduled in (False, True):
-                self._end_together([record for record in records if (record.slurm is not None) == scheduled], locks)
-            bring = [partial(self._bring, record) for record in records]
-            return try_all(bring, limit=RUNS_AT_ONCE, on_interrupt=self.context.stop.set)
+    def collect(self, record: RunRecord) -> None:
+        """End one run and collect its outputs."""
+        with self._hold(record, wait_s=10.0):
+            self._fetch(record)
 
-    @property
-    def _purpose(self) -> str:
-        return f"destroy {self.deployment.stack}"
+    def _hold(self, record: RunRecord, *, wait_s: float) -> AbstractContextManager[int]:
+        return hold_lock(runs.lock_of(self.context.paths, record.id), f"destroy {self.deployment.stack}", wait_s=wait_s)
 
     def _label(self, record: RunRecord) -> Context:
         return self.context.with_label(record.id) if self.labels else self.context
-
-    def _end_together(self, records: Sequence[RunRecord], locks: ExitStack) -> None:
-        """End runs in one request to each node. Failures are repeated and reported when the run is collected."""
-        from gpucourse.remote.execute import cancel_all
-
-        records = [record for record in records if self._is_whole(record)]
-        if len(records) < 2:
-            return
-        lock_of = partial(runs.lock_of, self.context.paths)
-        locked_records = [record for record in records if locks.enter_context(try_lock(lock_of(record.id), self._purpose))]
-        self.locked_ids |= {record.id for record in locked_records}
-        nodes = {node.name: node for record in locked_records for node in nodes_of(self.deployment, record)}
-        with suppress(UnreachableError):
-            scheduled = locked_records[0].slurm is not None if locked_records else False
-            fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
-            for record in locked_records:
-                _tell_of_end(self._label(record).watch, record)
-            self.ended_ids |= cancel_all(fleet, {record.id: record.nodes for record in locked_records})
-
-    def _is_whole(self, record: RunRecord) -> bool:
-        """Return whether the run has started, on nodes that can all be reached."""
-        nodes = nodes_of(self.deployment, record)
-        return bool(nodes) and record.state != "planned" and not any(node.name in self.lost_nodes for node in nodes)
-
-    def _bring(self, record: RunRecord) -> None:
-        lock = hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=10.0)
-        with nullcontext() if record.id in self.locked_ids else lock:
-            self._fetch(record)
 
     def _fetch(self, record: RunRecord) -> None:
         from gpucourse.remote.follow import FollowTimes, follow
@@ -216,32 +167,14 @@ class _Collecting:
             raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
-        """Cancel the run on these nodes, unless that has been done. Raises if a job on a cluster that stays did not end."""
+        """Cancel the run on these nodes. Raises if a job on a cluster that stays did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
-        if record.id not in self.locked_ids:
-            _tell_of_end(context.watch, record)
-        if record.id not in self.ended_ids:
-            results = cancel(fleet, record.id)
-            if record.slurm is not None and self.deployment.uses_existing_machines:
-                values(results)
-
-
-def _allow_locks(count: int) -> int:
-    """Return how many of `count` runs can be ended in one request: each has a lock, which is an open file, and other labs may
-    have as many. Raises the limit of open files if possible."""
-    from gpucourse.remote.jobs import RUNS_IN_REQUEST
-
-    required = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
-    with _ALLOWING:  # labs run in parallel: one that read the limit before another raised it would lower it again
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        soft_limit, hard_limit = (required if limit == resource.RLIM_INFINITY else limit for limit in limits)
-        if soft_limit < required:
-            with suppress(ValueError, OSError):  # some systems allow less than they report
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(required, hard_limit), limits[1]))
-                soft_limit = min(required, hard_limit)
-    return max(1, (min(soft_limit, required) - _OTHER_FILES) // LABS_AT_ONCE)
+        _tell_of_end(context.watch, record)
+        results = cancel(fleet, record.id)
+        if record.slurm is not None and self.deployment.uses_existing_machines:
+            values(results)
 
 
 def _count_later(record: RunRecord) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError, UsageError
 from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, bring_home
-from gpucourse.labs.target import Forgettable, HasClock, Searchable, find_target, load_targets
+from gpucourse.labs.target import HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Note, Watcher, label_events, stage
@@ -45,7 +45,7 @@ class DestroyRequest:
         return self.module is None and self.target is None and self.gpu is None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Survey:
     """The selection for a destroy: labs on record, and, by target, untracked resources of this workspace, which are on no
     record.
@@ -97,9 +97,10 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
     for target in load_targets():
         if isinstance(target, Searchable) and request.target in {None, target.name}:
             try:
-                result.untracked[target.name] = target.find_untracked(context, module)
+                if resources := target.find_untracked(context, module):
+                    result.untracked[target.name] = resources
             except GpucourseError as error:
-                result = replace(result, trouble=result.trouble or error)
+                result.trouble = result.trouble or error
     return result
 
 
@@ -110,7 +111,7 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
 
 def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
-    other_labs = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
+    other_labs = [lab for lab in labs if not find_target(lab.target).forgettable]
     reasons = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
         for lab in other_labs
@@ -139,18 +140,13 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_un
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=LABS_AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
     for name, things in survey_result.untracked.items():
-        if things:
-            _collect_errors(partial(_destroy_untracked, context, name, things, receipts), errors)
+        try:
+            _destroy_untracked(context, name, things, receipts)
+        except GpucourseError as error:
+            errors.append(error)
     if survey_result.trouble and not any(type(error) is type(survey_result.trouble) for error in errors):
         errors.append(survey_result.trouble)
     return DestroyResult(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
-
-
-def _collect_errors(work: Callable[[], None], errors: list[GpucourseError]) -> None:
-    try:
-        work()
-    except GpucourseError as error:
-        errors.append(error)
 
 
 def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool, forget_unreachable: bool) -> None:
@@ -169,11 +165,12 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
             if deployment.inventory
             else [],
         )
-        unreachable = _find_unreachable_nodes(context, deployment) if forget_unreachable else {}
+        target = find_target(deployment.target)
+        unreachable = target.find_unreachable_nodes(context, deployment) if forget_unreachable else {}
         home = bring_home(context, deployment, discard=discard, unreachable=unreachable)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         try:
-            _take_down(context, deployment, receipt, unreachable)
+            target.take_down_reachable(context, deployment, receipt, unreachable)
         except LeftoverError as error:  # what is left is unknown, so a receipt has no content
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
@@ -190,19 +187,6 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         deployments.drop(context.paths, stack)
         if receipt.forgotten:
             raise _make_forgotten_error(receipt)
-
-
-def _find_unreachable_nodes(context: Context, deployment: Deployment) -> dict[str, str]:
-    target = find_target(deployment.target)
-    return target.find_unreachable_nodes(context, deployment) if isinstance(target, Forgettable) else {}
-
-
-def _take_down(context: Context, deployment: Deployment, receipt: Receipt, unreachable: Mapping[str, str]) -> None:
-    target = find_target(deployment.target)
-    if unreachable and isinstance(target, Forgettable):
-        target.take_down_reachable(context, deployment, receipt, unreachable)
-    else:
-        target.take_down(context, deployment, receipt)
 
 
 def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:

@@ -1,5 +1,5 @@
 """The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm also: every node is
-idle, its GPU is counted, and jobs wait for the right reason."""
+idle and its GPU is counted."""
 
 from __future__ import annotations
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 _MENDS = "type gpucourse deploy again: it repairs this"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
-# How often slurmctld has logged since its start that it rejects jobs at first, with a wrong reason. It logs that with the
-# first job. Before that, a plugin for MPI that could not be loaded identifies 23.11 (and no other version).
-_WRONG_REASONS = (
-    "awk '/slurmctld version [0-9.]+ started/ { found = 0; old = /version 23[.]11/ } "
-    "/no new list given back|has invalid account/ || (old && /MPI: Cannot create context/) { found++ } END { print found + 0 }'"
-)
 _LOG = "/var/log/slurm/{daemon}.log"
 _SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # if the daemons of all nodes are on one computer
 _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
@@ -122,14 +116,8 @@ def wait_for_slurm(
                 raise InfrastructureError(f"Slurm has not every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
-        [reasons] = values(fleet.do_on_each(lambda link: _read_log(link, _WRONG_REASONS)))
     for node in inventory.nodes:
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - start_s))
-    if reasons.isdecimal() and int(reasons):
-        raise InfrastructureError(
-            "this Slurm gives wrong reasons for waiting jobs (InvalidAccount instead of Resources)",
-            hint="sudo apt-get install libpmix2t64, then gpucourse destroy and deploy again",
-        )
 
 
 def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:

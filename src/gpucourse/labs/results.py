@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,6 +41,25 @@ class Proposal:
     planned: DeployResult | None = None
     removed_nodes: frozenset[str] = frozenset()
     ends: tuple[RunRecord, ...] = ()
+
+
+@dataclass(kw_only=True)
+class LabProposal(Proposal):
+    """The plan for one lab that costs nothing. `start_s` is the monotonic time at which the command began."""
+
+    deployment: Deployment
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    start_s: float
+
+    def make_result(self, *, healed: Sequence[str] = (), dry_run: bool = False) -> DeployResult:
+        """Return the result of this deploy, which is over now; with `dry_run`, its plan."""
+        return DeployResult(
+            deployment=self.deployment,
+            changes=self.changes,
+            dry_run=dry_run,
+            seconds=time.monotonic() - self.start_s,
+            healed=list(healed),
+        )
 
 
 @dataclass(kw_only=True)

@@ -56,12 +56,14 @@ class Target(Protocol[P, D_contra]):
     """A kind of place for labs. A class with this base implements the four abstract operations; the other methods are the
     defaults if there is nothing special. Errors are those of errors.py.
 
-    `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time. What only some
+    `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time; `forgettable`:
+    its machines may be gone for good, and cost nothing, so that a lab can be forgotten without being reached. What only some
     targets can do is in the protocols below.
     """
 
     name: str
     no_clock: str
+    forgettable: bool = False
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
@@ -89,6 +91,16 @@ class Target(Protocol[P, D_contra]):
         Raises LeftoverError if it is unknown what is left.
         """
         ...
+
+    def find_unreachable_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
+        """Return the nodes of a forgettable lab that do not report what of it is on them, by name, with the reason."""
+        return {}
+
+    def take_down_reachable(
+        self, context: Context, deployment: D_contra, receipt: Receipt, unreachable: Mapping[str, str]
+    ) -> None:
+        """Remove the lab from its other nodes, and also write into the receipt what may be left on the unreachable ones."""
+        self.take_down(context, deployment, receipt)
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
         """Return what its labs need of this computer besides what every lab needs, and whether it is present. `is_selected`:
@@ -155,21 +167,6 @@ class HasClock(Protocol):
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
         """Return the costs, now and so far, of the labs of this target among these, for the question before they are taken
         down."""
-        ...
-
-
-@runtime_checkable
-class Forgettable(Protocol):
-    """A target whose machines may be gone for good, and cost nothing: a lab on it can be forgotten without being reached."""
-
-    def find_unreachable_nodes(self, context: Context, deployment: Deployment) -> dict[str, str]:
-        """Return the nodes that do not report what of the lab is on them, by name, with the reason."""
-        ...
-
-    def take_down_reachable(
-        self, context: Context, deployment: Deployment, receipt: Receipt, unreachable: Mapping[str, str]
-    ) -> None:
-        """Remove the lab from its other nodes, and also write into the receipt what may be left on the unreachable ones."""
         ...
 
 

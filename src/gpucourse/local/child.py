@@ -9,7 +9,8 @@ import os
 import pty
 import struct
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,61 +67,38 @@ class Child:
 
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
     """Start the process in a new session. Raises OSError."""
-    if terminal is not None:
-        return await _start_on_terminal(argv, environment, cwd, terminal)
-    return await _start_on_pipes(argv, environment, cwd)
-
-
-async def _start_on_pipes(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path) -> Child:
-    child_ends: list[int] = []
-    own_ends: list[int] = []
-    try:
-        for reading in (True, False, False):  # their ends of stdin, stdout, stderr
-            reader, writer = os.pipe()
-            child_ends.append(reader if reading else writer)
-            own_ends.append(writer if reading else reader)
-        process = await _spawn(argv, environment, cwd, child_ends)
-    except BaseException:
-        _close(own_ends)
-        raise
-    finally:
-        _close(child_ends)
-    for handle in own_ends:
-        os.set_blocking(handle, False)
-    return Child(process=process, stdin=own_ends[0], stdout=own_ends[1], errors=own_ends[2], on_terminal=False)
-
-
-async def _start_on_terminal(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path, terminal: Terminal) -> Child:
-    master, slave = pty.openpty()
-    try:
-        set_size(slave, terminal.columns, terminal.rows)
-        process = await _spawn(argv, environment, cwd, [slave] * 3, make_controlling)
-    except BaseException:
-        os.close(master)
-        raise
-    finally:
-        os.close(slave)
-    os.set_blocking(master, False)
-    return Child(process=process, stdin=master, stdout=master, errors=None, on_terminal=True)
-
-
-async def _spawn(
-    argv: Sequence[str | bytes],
-    environment: dict[str, str],
-    cwd: Path,
-    streams: Sequence[int],
-    prepare: Callable[[], None] | None = None,
-) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=streams[0],
-        stdout=streams[1],
-        stderr=streams[2],
-        cwd=cwd,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=prepare,
-    )
+    with ExitStack() as on_error, ExitStack() as child_ends:
+        if terminal is None:
+            pipes = []
+            for reading in (True, False, False):  # the child's ends of stdin, stdout, stderr
+                child_end, own_end = os.pipe() if reading else reversed(os.pipe())
+                child_ends.callback(os.close, child_end)
+                on_error.callback(os.close, own_end)
+                pipes.append((child_end, own_end))
+            streams = [child_end for child_end, _own_end in pipes]
+            stdin, stdout, errors = (own_end for _child_end, own_end in pipes)
+        else:
+            stdin, slave = pty.openpty()
+            on_error.callback(os.close, stdin)
+            child_ends.callback(os.close, slave)
+            set_size(slave, terminal.columns, terminal.rows)
+            streams, stdout, errors = [slave] * 3, stdin, None
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=make_controlling if terminal else None,
+        )
+        on_error.pop_all()
+    child = Child(process=process, stdin=stdin, stdout=stdout, errors=errors, on_terminal=terminal is not None)
+    for handle in (stdin, stdout, errors):
+        if handle is not None:
+            os.set_blocking(handle, False)
+    return child
 
 
 def make_controlling() -> None:
@@ -131,8 +109,3 @@ def make_controlling() -> None:
 def set_size(handle: int, columns: int, rows: int) -> None:
     """Set a terminal's size; 80 by 24 if the client sent none."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))
-
-
-def _close(handles: Sequence[int]) -> None:
-    for handle in handles:
-        os.close(handle)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import shlex
 import socket
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from gpucourse.workspace.lock import is_held
 _ADDRESS = "127.0.0.1"
 _PATIENCE_S = 1.0
 _CHECK_S = 5.0
-_LONGEST_LINE = 255  # RFC 4253, 4.2
+_MAX_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
@@ -80,16 +81,12 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
     return leftovers
 
 
-def end_everything(nodes_folder: Path, uid: str) -> list[str]:
-    """End every process of the stack and empty its folder, whatever state they are in; return what was removed, in words."""
-    removed = []
+def end_everything(nodes_folder: Path, uid: str) -> None:
+    """End every process of the stack and empty its folder, whatever state they are in."""
     for mark in _marks(uid):
-        removed += [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
         processes.end(mark)
     for path in _files(nodes_folder, uid):
         layout.remove(path)
-        removed.append(str(path))
-    return removed
 
 
 def _marks(uid: str) -> tuple[str, str]:
@@ -124,36 +121,26 @@ def _first_lines(ports: Iterable[int]) -> dict[int, str]:
     """Return what the process that listens on each port sends first; empty if it is silent. Ports without a listener are left
     out."""
     lines: dict[int, str] = {}
-    connections: dict[int, tuple[int, socket.socket]] = {}
-    for port in ports:
-        line = socket.socket()
-        line.setblocking(False)
-        line.connect_ex((_ADDRESS, port))
-        connections[line.fileno()] = (port, line)
     deadline = time.monotonic() + _PATIENCE_S
-    try:
-        poll = select.poll()
-        for handle in connections:
-            poll.register(handle, select.POLLIN)
-        waiting = set(connections)
-        while waiting and (remaining_s := deadline - time.monotonic()) > 0:
-            for handle, _event in poll.poll(remaining_s * 1000):
-                port, line = connections[handle]
-                text = _hear(line)
+    with ExitStack() as open_lines, selectors.DefaultSelector() as selector:
+        for port in ports:
+            line = open_lines.enter_context(socket.socket())
+            line.setblocking(False)
+            line.connect_ex((_ADDRESS, port))
+            selector.register(line, selectors.EVENT_READ, port)
+        while selector.get_map() and (remaining_s := deadline - time.monotonic()) > 0:
+            for key, _event in selector.select(remaining_s):
+                selector.unregister(key.fileobj)
+                text = _hear(key.fd)
                 if text is not None:
-                    lines[port] = text
-                poll.unregister(handle)
-                waiting.discard(handle)
-        lines.update({connections[handle][0]: "" for handle in waiting})
-    finally:
-        for _port, line in connections.values():
-            line.close()
+                    lines[key.data] = text
+        lines.update({key.data: "" for key in selector.get_map().values()})
     return lines
 
 
-def _hear(line: socket.socket) -> str | None:
+def _hear(handle: int) -> str | None:
     try:
-        return line.recv(_LONGEST_LINE).split(b"\n")[0].decode(errors="replace").strip()
+        return os.read(handle, _MAX_LINE).split(b"\n")[0].decode(errors="replace").strip()
     except OSError:
         return None
 

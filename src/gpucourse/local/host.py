@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import logging.handlers
 import os
 import resource
 import signal
@@ -23,7 +24,6 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
 
 from gpucourse.local import layout, processes
-from gpucourse.local.bounded_log import BoundedLog
 from gpucourse.local.hosted import HostedNode, Spec, load_stored_specs
 from gpucourse.local.machine_node import MachineNode
 from gpucourse.local.namespace_client import NamespaceClient
@@ -33,8 +33,9 @@ from gpucourse.workspace.lock import is_same_file
 
 _LOOK_S = 0.5
 _IDLE_S = 20.0
-_LONGEST_REQUEST = 1 << 20
+_MAX_REQUEST = 1 << 20
 _OPEN_FILES = 8192
+_LOG_BYTES = 1 << 18
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Host:
             await self._restore(spec)
         await self._lead_from_heads()
         layout.remove(self.folder / layout.SOCKET)
-        self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_LONGEST_REQUEST)
+        self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_MAX_REQUEST)
         self._sign()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -238,16 +239,12 @@ def main(lock: int, ready: int) -> None:
     _raise_limit()
     os.umask(0o022)  # for the sessions; files that others must not read have their own mode
     folder, uid = Path.cwd(), os.environ[processes.STACK]
-    logging.basicConfig(level=logging.WARNING, handlers=[BoundedLog(sys.stderr.fileno())])
+    log = logging.handlers.RotatingFileHandler(layout.LOG, maxBytes=_LOG_BYTES, backupCount=1, errors="backslashreplace")
+    logging.basicConfig(level=logging.WARNING, handlers=[log], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     processes.end(processes.marker(processes.STACK, uid), spare=processes.DETACHED_RUN, grace_s=0.5)  # left by a crashed host
-    host = asyncio.run(_host(folder, uid, lock, ready))
-    host.clean_up()
-
-
-async def _host(folder: Path, uid: str, lock: int, ready: int) -> Host:
     host = Host(folder, uid, lock)
-    await host.run(ready)
-    return host
+    asyncio.run(host.run(ready))
+    host.clean_up()
 
 
 def _forget_signals() -> None:

@@ -2,7 +2,7 @@
 
 host.lock      held by the process that hosts the nodes, for as long as it lives
 host.json      the id of that process
-host.log       its warnings and errors, bounded
+host.log       its warnings and errors, bounded: the older ones are in host.log.1
 control.sock   the socket for the drivers; the folder's mode (0700) keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
 slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
@@ -38,6 +38,7 @@ HOST_FILES = (
     SLURM,
     HOST,
     LOG,
+    f"{LOG}.1",
     LOCK,
 )  # the lock is removed last: the process that waits for it finds an empty folder
 

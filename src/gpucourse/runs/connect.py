@@ -24,7 +24,6 @@ from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
-    from gpucourse.remote.answers import JobState
     from gpucourse.remote.fleet import Fleet
 
 

@@ -8,7 +8,6 @@ from gpucourse.aws import offerings
 from gpucourse.aws.offerings import instance_type, type_for, validate_region
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.hardware import hardware
-from gpucourse.model.cloud import Zone
 from tests.unit.aws.cloud import ScriptedAccount
 
 

@@ -12,7 +12,6 @@ from gpucourse.labs.destroy import DestroyRequest, destroy, survey
 from gpucourse.labs.status import status
 from gpucourse.labs.target import (
     TARGETS,
-    Forgettable,
     HasAccount,
     HasClock,
     Searchable,
@@ -31,7 +30,7 @@ def test_load_targets_says_what_each_can_do() -> None:
     for target in load_targets():
         can = [isinstance(target, ability) for ability in (HasClock, Searchable, HasAccount)]
         assert can == [target.name == "aws"] * 3
-        assert isinstance(target, Forgettable) == (target.name == "hosts")
+        assert target.forgettable == (target.name == "hosts")
         assert bool(target.no_clock) != can[0]
 
 

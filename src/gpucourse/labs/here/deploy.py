@@ -21,7 +21,7 @@ from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.here.cards import require_gpus
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.labs.results import BuildResult, LabProposal
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.deployment import HereDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Watcher, stage
@@ -40,14 +40,12 @@ _DRIVER_S = 300.0  # it gives up by itself before that, and reports why
 
 
 @dataclass(kw_only=True)
-class HereProposal(Proposal):
-    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `start_s` is monotonic."""
+class HereProposal(LabProposal):
+    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them."""
 
     deployment: HereDeployment
     python: str
     gpus: tuple[str, ...]
-    changes: list[tuple[str, str]]
-    start_s: float
 
 
 @contextmanager
@@ -71,7 +69,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
         changes = [] if healthy else [("create", NODE)]
         proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, start_s=start_s)
         if request.dry_run:
-            proposal.planned = _make_result(proposal, dry_run=True)
+            proposal.planned = proposal.make_result(healed=[NODE] if changes and deployment.inventory else [], dry_run=True)
         yield proposal
 
 
@@ -86,7 +84,7 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
         deployments.save(context.paths, deployment)
         with stage(context.watch, "ready", "waiting until the node is ready"):
             wait_until_ready(context, lab.paths, deployment.inventory)
-    return BuildResult(labs=[_make_result(proposal, dry_run=False)])
+    return BuildResult(labs=[proposal.make_result()])
 
 
 def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
@@ -108,16 +106,6 @@ def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
             f"module {module.id} spreads its work over {min_gpus} GPUs or more, and this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
-
-
-def _make_result(proposal: HereProposal, *, dry_run: bool) -> DeployResult:
-    return DeployResult(
-        deployment=proposal.deployment,
-        changes=proposal.changes,
-        dry_run=dry_run,
-        seconds=time.monotonic() - proposal.start_s,
-        healed=[NODE] if proposal.changes and proposal.deployment.inventory and dry_run else [],
-    )
 
 
 @dataclass(frozen=True)

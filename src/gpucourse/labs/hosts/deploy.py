@@ -18,7 +18,7 @@ from gpucourse.labs.hosts.lab import HostsLab, open_hosts
 from gpucourse.labs.hosts.nodes import EnteredHost, enter
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.labs.results import BuildResult, LabProposal
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note, Watcher, stage
@@ -40,9 +40,9 @@ CLOCK_S = 2.0
 
 
 @dataclass(kw_only=True)
-class HostsProposal(Proposal):
+class HostsProposal(LabProposal):
     """Examined machines that can be used, with connections to them. `meet`: a port of the first one that is free and that the
-    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `start_s` is a monotonic time."""
+    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -50,9 +50,7 @@ class HostsProposal(Proposal):
     entered: list[EnteredHost]
     nodes: list[Node]
     meet: int
-    changes: list[tuple[str, str]]
     shared: str
-    start_s: float
 
 
 @contextmanager
@@ -101,7 +99,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 ends=find_ending(context.paths, deployment, removed_nodes),
             )
             if request.dry_run:
-                proposal.planned = _make_result(proposal, dry_run=True)
+                proposal.planned = proposal.make_result(dry_run=True)
             yield proposal
 
 
@@ -121,17 +119,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
         if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
                 _meet(context, nodes, proposal)
-    return BuildResult(labs=[_make_result(proposal, dry_run=False)])
-
-
-def _make_result(proposal: HostsProposal, *, dry_run: bool) -> DeployResult:
-    return DeployResult(
-        deployment=proposal.deployment,
-        changes=proposal.changes,
-        dry_run=dry_run,
-        seconds=time.monotonic() - proposal.start_s,
-        healed=[],
-    )
+    return BuildResult(labs=[proposal.make_result()])
 
 
 def _list_former_hosts(existing: HostsDeployment | None) -> list[str]:

@@ -23,6 +23,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
     name = "hosts"
     no_clock = "these machines are not the course's own: it neither starts nor ends them"
+    forgettable = True
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HostsProposal]:
         """Examine the machines and propose them as a lab: see labs.hosts.deploy."""

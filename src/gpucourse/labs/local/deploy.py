@@ -16,7 +16,7 @@ from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_s
 from gpucourse.labs.local.requirements import FLAG
 from gpucourse.labs.readiness import wait_for_slurm, wait_until_ready
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.labs.results import BuildResult, LabProposal
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Watcher, stage
 from gpucourse.model.manifest import Module
@@ -27,12 +27,11 @@ _FILES_OF_A_NODE, _FILES_OF_A_HOST = 10, 20  # open files of the process that ho
 
 
 @dataclass(kw_only=True)
-class LocalProposal(Proposal):
-    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet; `start_s` is a monotonic time."""
+class LocalProposal(LabProposal):
+    """A lab of simulated nodes that is about to be built. `fresh`: it has no record yet."""
 
     deployment: LocalDeployment
     fresh: bool
-    start_s: float
 
 
 @contextmanager
@@ -67,7 +66,11 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
             ends=find_ending(context.paths, deployment, removed_nodes),
         )
         if request.dry_run:
-            proposal.planned = _plan_only(context, proposal)
+            lab = open_simulated(context, deployment)
+            sick = _plan(context.watch, lab, proposal)
+            if proposal.fresh:
+                lab.terraform.discard_if_empty()
+            proposal.planned = proposal.make_result(healed=sick, dry_run=True)
         yield proposal
 
 
@@ -77,12 +80,11 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
-    changes, sick = _plan_fresh(context.watch, lab) if proposal.fresh else ([], [])
+    with stage(context.watch, "plan", "planning"):
+        sick = _plan(context.watch, lab, proposal)
     if proposal.removed_nodes:
         bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
     with record_outcome(context.paths, deployment):
-        if not proposal.fresh:
-            changes, sick = _plan(context.watch, lab, fresh=False)
         with stage(context.watch, "apply", f"building {deployment.stack}"):
             deployment.inventory = lab.terraform.up(context.watch)
         deployment.terraform = lab.terraform.binary.describe()
@@ -91,10 +93,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
             wait_until_ready(context, lab.paths, deployment.inventory)
             if deployment.has_slurm:
                 wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
-    seconds = time.monotonic() - proposal.start_s
-    return BuildResult(
-        labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
-    )
+    return BuildResult(labs=[proposal.make_result(healed=sick)])
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
@@ -108,22 +107,18 @@ def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset
     return node_names if is_rebuilt else node_names - set(machine_names(deployment))
 
 
-def _plan_fresh(watch: Watcher, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the plan of a lab of which nothing exists. Planning builds nothing, so there is no record yet, and none to
-    remove."""
+def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[str]:
+    """Plan the changes of the proposal; return the addresses of nodes that do not answer and are created again. Nothing is
+    built: if this fails, nothing of a lab without a record remains."""
     try:
-        return _plan(watch, lab, fresh=True)
+        lab.terraform.prepare(watch)  # waits for that of a killed command: a node that it is just finishing is not sick
+        sick = [] if proposal.fresh else lab.sick()
+        proposal.changes = lab.terraform.plan(watch, replace=sick)
     except BaseException:
-        lab.terraform.discard_if_empty()
+        if proposal.fresh:
+            lab.terraform.discard_if_empty()
         raise
-
-
-def _plan(watch: Watcher, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return what will change, as (action, address), and the addresses of nodes that do not answer and are created again."""
-    lab.terraform.prepare(watch)  # waits for that of a killed command: a node that it is just finishing is not sick
-    sick = [] if fresh else lab.sick()
-    with stage(watch, "plan", "planning"):
-        return lab.terraform.plan(watch, replace=sick), sick
+    return sick
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
@@ -147,15 +142,3 @@ def _check_open_files(deployment: LocalDeployment) -> None:
         f"{count} simulated nodes take {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
         hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
     )
-
-
-def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
-    lab = open_simulated(context, proposal.deployment)
-    try:
-        sick = [] if proposal.fresh else lab.sick()
-        changes = lab.terraform.plan(context.watch, replace=sick)
-    finally:
-        if proposal.fresh:
-            lab.terraform.discard_if_empty()
-    seconds = time.monotonic() - proposal.start_s
-    return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

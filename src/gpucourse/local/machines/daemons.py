@@ -113,7 +113,8 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
             check=False,
         )
     if process.returncode or not _appears(name):
-        raise Dead(f"{name} does not start: {_last_words(name, output_file.read_text(encoding='utf-8', errors='replace'))}")
+        logs = [Path(LOGS[name])] if name in LOGS else []
+        raise Dead(f"{name} does not start: {last_lines(output_file, *logs)}")
 
 
 def _appears(name: str) -> bool:
@@ -134,10 +135,12 @@ def _stop(name: str) -> None:
             time.sleep(_POLL_S)
 
 
-def _last_words(name: str, text: str) -> str:
-    lines = text.strip().splitlines()
-    with contextlib.suppress(OSError, KeyError):
-        lines += Path(LOGS[name]).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+def last_lines(*files: Path) -> str:
+    """Return the last three lines of what a daemon printed and logged."""
+    lines: list[str] = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            lines += file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return " / ".join(lines[-3:]) or "it said nothing"
 
 

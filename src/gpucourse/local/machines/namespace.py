@@ -123,7 +123,7 @@ class MachineNamespace:
         if not heads or states[heads[0]]:
             self._answer(request, {"found": states})
         else:
-            meanings = self._meanings()
+            meanings = {name: reports.find_symptom(self._list_logs(name, pid)) for name, pid in self._first.items()}
             self._visit(request, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
 
     def _wrong_with(self, spec: Document, pid: int) -> str:
@@ -133,16 +133,11 @@ class MachineNamespace:
             return ""
         if not reports.has_key(pid, self._key):
             return reports.OTHER_KEY
-        return "" if spec["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
+        return "" if spec["role"] == "head" else reports.find_distrust(pid)
 
-    def _meanings(self) -> dict[str, str]:
-        meanings = {}
-        for name, pid in self._first.items():
-            texts = (
-                reports.log_of(pid, daemon) for daemon in daemons.list_daemons(self._machines[name]) if daemon in daemons.LOGS
-            )
-            meanings[name] = next(filter(None, map(reports.symptom, texts)), "")
-        return meanings
+    def _list_logs(self, name: str, pid: int) -> list[Path]:
+        names = daemons.list_daemons(self._machines[name])
+        return [reports.log_of(pid, daemon) for daemon in names if daemon in daemons.LOGS]
 
     def _visit(self, request: Document, name: str, action: Callable[[], Document]) -> None:
         pid = self._first.get(name)
@@ -153,36 +148,27 @@ class MachineNamespace:
 
     def _fork(self, request: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
         """Do the work in a child; its last report is the answer."""
-        reading, writing = os.pipe()
+        reports_in, reports_out = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.fork()
         if child == 0:
-            _work_in_child(work, writing)
-        os.close(writing)
+            _work_in_child(work, reports_out)
+        reports_out.close()
         if boots:
             self._outer[child] = boots
-        buffer = bytearray()
 
         def hear() -> None:
-            data = os.read(reading, _MESSAGE)
-            buffer.extend(data)
-            *lines, incomplete = bytes(buffer).split(b"\n")
-            buffer[:] = incomplete
-            for document in map(json.loads, lines):
-                if "pid" in document:
-                    self._first[boots] = document["pid"]
-                else:
-                    self._selector.unregister(reading)
-                    os.close(reading)
-                    self._answer(request, document)
-                    if boots and "error" in document:
-                        self._first.pop(boots, None)
-                    return
-            if not data:
-                self._selector.unregister(reading)
-                os.close(reading)
-                self._answer(request, {"error": "it ended before it was ready"})
+            text = reports_in.recv(_MESSAGE)
+            document: Document = json.loads(text) if text else {"error": "it ended before it was ready"}
+            if "pid" in document:
+                self._first[boots] = document["pid"]
+                return
+            self._selector.unregister(reports_in)
+            reports_in.close()
+            self._answer(request, document)
+            if boots and "error" in document:
+                self._first.pop(boots, None)
 
-        self._selector.register(reading, selectors.EVENT_READ, hear)
+        self._selector.register(reports_in, selectors.EVENT_READ, hear)
 
     def _reap(self, woken: socket.socket) -> None:
         woken.recv(_MESSAGE)
@@ -198,13 +184,13 @@ class MachineNamespace:
                 self._first.pop(name, None)
 
 
-def _work_in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
+def _work_in_child(work: Callable[[Callable[[Document], None]], None], reports_out: socket.socket) -> None:
     """Do the work and never return. A child's report goes to its namespace, which then waits for nothing more."""
 
     def tell(document: Document) -> None:
-        os.write(writing, json.dumps(document).encode() + b"\n")
+        reports_out.send(json.dumps(document).encode())
         if "pid" not in document:
-            os.close(writing)
+            reports_out.close()
 
     try:
         signal.set_wakeup_fd(-1)
@@ -212,7 +198,7 @@ def _work_in_child(work: Callable[[Callable[[Document], None]], None], writing: 
             signal.signal(number, signal.SIG_DFL)
         work(tell)
     except Exception as error:  # noqa: BLE001 (whatever it is, the client waits for an answer)
-        os.write(writing, json.dumps({"error": str(error) or type(error).__name__}).encode() + b"\n")
+        tell({"error": str(error) or type(error).__name__})
     finally:
         os._exit(0)
 
@@ -222,7 +208,7 @@ def _ensure_daemons(spec: Document) -> Document:
     if spec.get("slurm") and spec["role"] == "head":
         _SLURM.release()
     elif spec.get("slurm"):
-        if not has_started and ("*" in _SLURM.state(spec["name"]) or reports.find_distrust(reports.log_of("self", "slurmd"))):
+        if not has_started and ("*" in _SLURM.state(spec["name"]) or reports.find_distrust("self")):
             # All of them run, but the head and this machine do not reach each other: one of them has a fault.
             daemons.ensure(spec, anew=("munged", "slurmd"))
         _SLURM.resume(spec["name"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,10 @@ def symptom(logs: str) -> str:
     return meaning_of_newest or (OTHER_KEY if _REFUSED.search(logs) else "")
 
 
-def find_distrust(logs: str) -> str:
-    """Return why the machine's slurmd has accepted nothing from the head since it began, by its log; empty if it has."""
-    meaning_of_log = symptom(logs)
+def find_distrust(pid: int | str) -> str:
+    """Return why the slurmd of the machine whose first process is `pid` has accepted nothing from the head since it began, by
+    its log; empty if it has."""
+    meaning_of_log = find_symptom([log_of(pid, "slurmd")])
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
 
@@ -71,9 +72,14 @@ def explain(state: str, meaning: str) -> str:
     return f"{state} ({meaning})" if state and meaning else state
 
 
-def log_of(pid: int | str, name: str) -> str:
-    """Return the end of a daemon's log in the machine."""
-    return end_of(Path(f"/proc/{pid}/root{daemons.LOGS[name]}"))
+def find_symptom(logs: Iterable[Path]) -> str:
+    """Return what the first log means that holds something known; empty if none does."""
+    return next(filter(None, (symptom(end_of(log)) for log in logs)), "")
+
+
+def log_of(pid: int | str, name: str) -> Path:
+    """Return the path of a daemon's log in the machine whose first process is `pid`."""
+    return Path(f"/proc/{pid}/root{daemons.LOGS[name]}")
 
 
 def end_of(log: Path) -> str:

@@ -111,7 +111,6 @@ def _pmix() -> str:
 
 
 def _require_namespaces() -> None:
-    flags = ["-m", "-n", "-u", "-i", "-p", "--fork"]
     if os.geteuid() != 0:
         if shutil.which("newuidmap") is None:
             raise NoNamespaces("not installed here: newuidmap", "sudo apt-get install uidmap")
@@ -121,30 +120,32 @@ def _require_namespaces() -> None:
         except OSError as error:
             lend = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
             raise NoNamespaces(str(error), lend if has_account() else account_command()) from error
-        flags = ["-U", "-r", *flags]
-    trial = subprocess.run(
-        ["unshare", *flags, "sh", "-c", _TRIAL], env={"PATH": _PATH}, capture_output=True, text=True, check=False
-    )
-    if trial.returncode:
+    refusal = _try(_TRIAL, "-m", "-n", "-u", "-i", "-p", "--fork")
+    if refusal is not None:
         raise NoNamespaces(
-            f"this computer does not let you create namespaces: {trial.stderr.strip()[:160] or 'unshare refused'}",
-            _way_to_allow(),
+            f"this computer does not let you create namespaces: {refusal[:160] or 'unshare refused'}", _way_to_allow()
         )
+
+
+def _try(script: str, *namespaces: str, argument: str = "", text: str = "") -> str | None:
+    """Run a shell script with root's rights in new namespaces, with `text` as its input. Return None if it succeeds, otherwise
+    what it wrote to its standard error."""
+    user = [] if os.geteuid() == 0 else ["-U", "-r"]
+    trial = subprocess.run(
+        ["unshare", *user, *namespaces, "sh", "-c", script, "sh", argument],
+        env={"PATH": _PATH}, input=text, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return trial.stderr.strip() if trial.returncode else None
 
 
 def _require_layer(layer: Path) -> None:
     """Check that Slurm's programs start with the packages mounted over /usr, as in the machines. Raises Lacking."""
-    flags = ["-m"] if os.geteuid() == 0 else ["-m", "-U", "-r"]
-    trial = subprocess.run(
-        ["unshare", *flags, "sh", "-c", _LAYER_TRIAL, "sh", str(layer)],
-        env={"PATH": _PATH}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if trial.returncode:
-        reason = trial.stderr.strip()[:200] or "they do not start"
+    reason = _try(_LAYER_TRIAL, "-m", argument=str(layer))
+    if reason is not None:
         remedy = install_command(slurm=True, packages=set(unpackable()))
         if "mount" not in reason:  # not the system that they were fetched for
             remedy = f"rm -r '{layer}', then type it again with --unpack-slurm; or: {remedy}"
-        raise Lacking(f"the packages in {layer} cannot be used: {reason}", remedy)
+        raise Lacking(f"the packages in {layer} cannot be used: {reason[:200] or 'they do not start'}", remedy)
 
 
 def _way_to_allow() -> str:
@@ -163,15 +164,11 @@ def _way_to_allow() -> str:
 
 def _require_link(speed: link.NetworkLink) -> None:
     lines = "".join(f"{line}\n" for line in link.shape(speed, "trial", delayed=True))
-    flags = [] if os.geteuid() == 0 else ["-U", "-r"]
-    trial = subprocess.run(
-        ["unshare", *flags, "-n", "sh", "-c", "ip link add trial type veth peer name other && tc -batch -"],
-        env={"PATH": _PATH}, input=lines, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if trial.returncode and speed.delay_ms:
+    error = _try("ip link add trial type veth peer name other && tc -batch -", "-n", text=lines)
+    if error is not None and speed.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
             f"the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
         )
-    if trial.returncode:
-        raise Lacking(f"this kernel cannot limit a link: {trial.stderr.strip()[:120]}", "sudo modprobe sch_tbf")
+    if error is not None:
+        raise Lacking(f"this kernel cannot limit a link: {error[:120]}", "sudo modprobe sch_tbf")

@@ -20,12 +20,11 @@ from gpucourse.local.machines import reports, root
 from gpucourse.local.machines.controller import SlurmController
 from gpucourse.local.machines.daemons import make_key
 from gpucourse.local.one_host import configuration, ports
-from gpucourse.local.one_host.daemon import Daemon, PortTaken
+from gpucourse.local.one_host.daemon import Daemon
 
 MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
 
 _HEAD = (MUNGED, SLURMCTLD)
-_ATTEMPTS = 3
 
 
 class SlurmDaemons:
@@ -85,15 +84,9 @@ class SlurmDaemons:
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:
             return states
-        return await asyncio.to_thread(self._controller.judge_nodes, states, head, self.meanings())
-
-    def meanings(self) -> dict[str, str]:
-        """Return what the logs of each node's daemons mean, if it is something known."""
         logs = {name: [self._log(key) for key in _list_daemons(spec)] for name, spec in self._members.items()}
-        return {
-            name: next(filter(None, (reports.symptom(reports.end_of(log)) for log in paths)), "")
-            for name, paths in logs.items()
-        }
+        meanings = {name: reports.find_symptom(paths) for name, paths in logs.items()}
+        return await asyncio.to_thread(self._controller.judge_nodes, states, head, meanings)
 
     def _absent(self, spec: Spec) -> str:
         absent = [_kind(key) for key in _list_daemons(spec) if key not in self._daemons or not self._daemons[key].well]
@@ -106,19 +99,10 @@ class SlurmDaemons:
             self._controller.resume(spec.name)
 
     async def _bring_up(self, spec: Spec) -> bool:
-        """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start. A port that
-        another process takes between the check and its use is replaced by another."""
-        for attempts_left in reversed(range(_ATTEMPTS)):
-            port_numbers = await self._configure(spec.slurm or {})
-            try:
-                has_started = await self._start_missing(port_numbers)
-                for key in _list_daemons(spec):
-                    await self._daemons[key].ready()
-            except PortTaken:
-                if not attempts_left:
-                    raise
-            else:
-                break
+        """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start."""
+        has_started = await self._start_missing(await self._configure(spec.slurm or {}))
+        for key in _list_daemons(spec):
+            await self._daemons[key].ready()
         return has_started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
@@ -182,8 +166,8 @@ class SlurmDaemons:
 
     def _daemon(self, key: str, port_numbers: Mapping[str, int]) -> Daemon:
         if key == MUNGED:
-            return Daemon(key, self._log(key), lambda _pid: self._munge_socket.is_socket())
-        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda pid: ports.listens(pid, port_numbers[key]))
+            return Daemon(key, self._log(key), self._munge_socket.is_socket)
+        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda: not ports.is_free(port_numbers[key]))
 
     def _command(self, key: str) -> list[str]:
         if key == MUNGED:

@@ -11,19 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from gpucourse.local.machines import kernel
-from gpucourse.local.machines.daemons import Dead
+from gpucourse.local.machines.daemons import Dead, last_lines
 
 _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
-class PortTaken(Dead):
-    """Another process took its port between the check and its use."""
-
-
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` tests whether its process serves, `output` is the file for what it prints."""
+    """A daemon from `start` to `kill`. `answers` tests whether it serves, `output` is the file for what it prints."""
 
-    def __init__(self, name: str, output: Path, answers: Callable[[int], bool]) -> None:
+    def __init__(self, name: str, output: Path, answers: Callable[[], bool]) -> None:
         self.name = name
         self._output = output
         self._answers = answers
@@ -32,7 +28,7 @@ class Daemon:
     @property
     def well(self) -> bool:
         """Return whether it runs and serves."""
-        return self.alive and self._process is not None and self._answers(self._process.pid)
+        return self.alive and self._answers()
 
     @property
     def alive(self) -> bool:
@@ -54,15 +50,13 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until it serves. Raises Dead with its last output, PortTaken."""
+        """Wait until it serves. Raises Dead with its last output."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.well:
             if not self.alive or loop.time() > deadline:
                 self.kill()
-                words = self._last_words()
-                kind = PortTaken if "Address already in use" in words else Dead
-                raise kind(f"{self.name} does not start: {words}")
+                raise Dead(f"{self.name} does not start: {last_lines(self._output)}")
             await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:
@@ -79,7 +73,3 @@ class Daemon:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             self._process.wait()
-
-    def _last_words(self) -> str:
-        lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return " / ".join(lines[-3:]) or "it said nothing"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 
 # Below the ports that the kernel assigns by itself, and none of 20000 to 29999, where the processes of a job meet.
 _RANGE = range(12_000, 20_000)
-_LISTENS = "0A"  # a state in /proc/net/tcp
 
 
 class NoneFree(Exception):
@@ -45,26 +42,3 @@ def choose_ports(
         ports[name] = port
         used.add(port)
     return ports
-
-
-def listens(pid: int, port: int) -> bool:
-    """Return whether this process listens on the port. Linux only."""
-    rows = [line.split() for file in ("tcp", "tcp6") for line in _read(Path("/proc/net") / file).splitlines()[1:]]
-    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == _LISTENS}
-    return bool(sockets) and not sockets.isdisjoint(_open_files(pid))
-
-
-def _open_files(pid: int) -> set[str]:
-    links = set()
-    with suppress(OSError):  # it has ended
-        for handle in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):  # it has just closed this one, as a daemon does with every connection: the others count
-                links.add(str(handle.readlink()))
-    return links
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""

@@ -110,7 +110,7 @@ def test_wait_until_ready_makes_all_checks_on_real_machines(world: World) -> Non
         ("203.0.113.2", KEYS["i-node1"], 1),
     ]
     steps = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
-    assert list(steps) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "port", "all-reduce (nccl)"]
+    assert list(steps) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "all-reduce (nccl)"]
     assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
     assert sorted(world.connected_nodes) == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -26,19 +24,3 @@ def test_choose_ports_keeps_ports_that_are_free() -> None:
 def test_choose_ports_raises_when_none_is_free() -> None:
     with pytest.raises(ports.NoneFree, match="every port from 12000 to 19999 is taken"):
         ports.choose_ports(["slurmctld"], {}, (), free=lambda _port: False)
-
-
-def test_listens_tells_which_process_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-        assert ports.listens(os.getpid(), port)
-        assert not ports.listens(os.getppid(), port)
-    assert not ports.listens(os.getpid(), port)
-
-
-def test_listens_is_true_when_other_files_are_closed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Close a file between the listing of a process's open files and the look at each, as a daemon does all the time."""
-    iterdir = Path.iterdir
-    monkeypatch.setattr(Path, "iterdir", lambda folder: [folder / "closed-since", *iterdir(folder)])
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        assert ports.listens(os.getpid(), door.getsockname()[1])
