@@ -10,10 +10,10 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.flags import pairs
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, UsageError
 from gpucourse.model.answer import AnswerResult
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SheetFile(JsonDocument):
 
 
 def answer(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
     settings: Annotated[
@@ -48,21 +48,18 @@ def answer(
         ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Answer an exercise's questions; numbers are checked on your run."""
     from gpucourse.learning import answer as act
     from gpucourse.ui.views.answers import answers as view
 
-    session = session_of(ctx)
     context = session.context
     answering = act.begin(context, exercise, run)
     if template:
         path = act.template(context.paths, answering)
-        if json:
-            session.console.document(SheetFile(sheet=path))
+        session.console.document(SheetFile(sheet=path))
         session.console.note(f"fill in {path}, then: gpucourse answer {exercise}")
-        return ExitCode.DONE
+        return
     sheet = context.paths.answers(answering.exercise.id)
     if file is not None:
         results = act.take_file(context, answering, file)
@@ -72,18 +69,22 @@ def answer(
         if sheet.is_file():
             act.take_sheet(context, answering.exercise)
         results = _ask_questions(session, answering)
-    elif sheet.is_file() or json:
+    elif sheet.is_file() or session.options.json:
         results = act.take_sheet(context, answering.exercise)
     else:
         raise UsageError(
             "not a terminal, and no answers were given",
             hint=f"gpucourse answer {exercise} --set NAME=ANSWER; or --template, then --file",
         )
-    if json:
-        session.console.document(Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)))
-    step = session.find_step()
-    session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=step))
-    return _code(results, exercise)
+    session.present(
+        view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=session.find_step()),
+        Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)),
+    )
+    if bad := [result.id for result in results if result.verdict == "failed"]:
+        raise CheckFailed(
+            f"{len(bad)} of {len(results)} answers are not right: {', '.join(bad)}",
+            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
+        )
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
@@ -136,14 +137,3 @@ def find_first_open(results: Sequence[AnswerResult]) -> int:
         if places := [place for place, answer in questions if answer == verdict]:
             return places[0]
     return 0
-
-
-def _code(results: Sequence[AnswerResult], exercise: str) -> int:
-    bad = [result for result in results if result.verdict == "failed"]
-    if bad:
-        names = ", ".join(result.id for result in bad)
-        raise CheckFailed(
-            f"{len(bad)} of {len(results)} answers are not right: {names}",
-            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
-        )
-    return ExitCode.DONE

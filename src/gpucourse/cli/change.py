@@ -6,20 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.results import ChangeResult
 
 
-def show_change(session: Session, act: Callable[[Context], ChangeResult], *, json: bool) -> int:
-    """Change the lab with progress on the screen, and show its new state; return the exit code."""
+def show_change(session: Session, act: Callable[[Context], ChangeResult]) -> None:
+    """Change the lab with progress on the screen, and show its new state."""
     from gpucourse.ui.views.changed import change_result
 
     with session.console.watch() as live:
         result = act(session.context.watched_by(live))
-    if json:
-        session.console.document(result)
-    session.console.show(change_result(result, session.find_step()))
-    return ExitCode.DONE
+    session.present(change_result(result, session.find_step()), result)

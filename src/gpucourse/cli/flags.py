@@ -28,8 +28,6 @@ def name_two_gpus() -> str:
     return ",".join(hardware().choices[:2])
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
-
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
 DeployedModule = Annotated[
@@ -93,6 +91,11 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
         show_default=False,
     )
     return option
+
+
+def split_list(text: str | None) -> tuple[str, ...]:
+    """Return the words between the commas."""
+    return tuple(filter(None, (text or "").replace(" ", "").split(",")))
 
 
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:

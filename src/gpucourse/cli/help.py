@@ -26,6 +26,7 @@ GROUPS = {
     "Author": ("dev",),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+WITHOUT_JSON = ("init", "watch", "logs", "open", "ssh")
 
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),

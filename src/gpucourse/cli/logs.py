@@ -17,7 +17,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import RunArgument, parse_seconds
 from gpucourse.cli.outcome import tell
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import LogBytes, SilentRanks, Stage
 from gpucourse.model.record import RunRecord
@@ -33,7 +33,7 @@ _SHORT = 1000  # bytes: shorter pieces are shown together, at most this many of 
 
 
 def logs(
-    ctx: typer.Context,
+    session: Session,
     run: RunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the run until it has ended.")] = False,
     rank: Annotated[
@@ -65,7 +65,7 @@ def logs(
         raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
     seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
     part = LogPart(tail=tail, since=seconds, grep=_parse_pattern(grep))
-    return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times, part=part)
+    return show_logs(session, run, follow=follow, rank=rank, fold=fold, times=times, part=part)
 
 
 def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
@@ -129,7 +129,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
         finally:
             end.set()
             thread.join()
-    return tell(session, attended, live, json=False)
+    return tell(session, attended, live)
 
 
 def _print(session: Session, logs: list[StoredLog]) -> None:

@@ -94,27 +94,23 @@ class ModuleRuns(JsonDocument):
     steps: list[ExerciseRun]
 
 
-def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
+def show_plan(session: Session, plan: LaunchPlan) -> int:
     """Show the exact commands of every node."""
     from gpucourse.ui.views.plan import launch
 
-    if json:
-        session.console.document(Plan(plan=PlanDocument.of(plan, script=plan.own_script or plan.script)))
-    session.console.show(launch(plan))
+    session.present(launch(plan), Plan(plan=PlanDocument.of(plan, script=plan.own_script or plan.script)))
     return ExitCode.DONE
 
 
-def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
+def show_started(session: Session, record: RunRecord) -> int:
     """Show a run that continues in the background, and how to follow it later."""
     from gpucourse.ui.views.result import show_started as view
 
-    if json:
-        session.console.document(OneRun(run=RunDocument.of(record)))
-    session.console.show(view(record))
+    session.present(view(record), OneRun(run=RunDocument.of(record)))
     return ExitCode.DONE
 
 
-def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
+def tell(session: Session, attended: FollowedRun, live: Live) -> int:
     """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
     check failed than the learner predicted."""
     record, verdict = attended.record, attended.verdict
@@ -123,7 +119,7 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
             _show_tail(record, live)
     view = View()
     with _guard_result(session):
-        view = show_result(session, record, verdict, json=json)
+        view = show_result(session, record, verdict)
     _keep_screen(session, record, live, view)
     code = code_of(record, verdict)
     if record.expected_red and record.state == "succeeded":
@@ -165,13 +161,11 @@ def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -
         deliver(context.paths, exercise, record)
 
 
-def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
+def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> View:
     """Show the result of a run, with all details for --verbose, and as a document with `json`; return the view that was
     shown."""
     view, document = _describe(session, record, verdict)
-    if json:
-        session.console.document(document)
-    session.console.show(view)
+    session.present(view, document)
     return view
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.flags import pairs
 from gpucourse.cli.output import JsonDocument, field
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, Interrupted, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.score import QuizScore, Try
 
@@ -49,27 +49,26 @@ class QuizState(JsonDocument):
 
 
 def quiz(
-    ctx: typer.Context,
+    session: Session,
     restart: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
     end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered counts as wrong.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    session = session_of(ctx)
     context, console = session.context, session.console
     if list_:
-        return _list(session, json=json)
+        questions = act.the_quiz(context.folders)
+        session.present(views.questions(questions), QuizQuestions.of(questions))
+        return
     sitting = act.sit(context, again=restart)
     if sitting is None:
         if settings or end:
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
-        return _show(session, json=json)
-    if settings:
+    elif settings:
         for result in act.take(context.paths, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
             console.show(views.judgement(result))
     elif end:
@@ -79,20 +78,9 @@ def quiz(
             _ask(session, sitting)
         except KeyboardInterrupt:
             raise Interrupted("the quiz is interrupted; every answer so far is kept", hint="gpucourse quiz") from None
-    elif not json:
+    elif not session.options.json:
         raise UsageError("the quiz needs a terminal", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
-    return _show(session, json=json)
-
-
-def _list(session: Session, *, json: bool) -> int:
-    from gpucourse.learning.quiz import the_quiz
-    from gpucourse.ui.views.quiz import questions
-
-    quiz = the_quiz(session.context.folders)
-    if json:
-        session.console.document(QuizQuestions.of(quiz))
-    session.console.show(questions(quiz))
-    return ExitCode.DONE
+    _show(session)
 
 
 def _ask(session: Session, sitting: Sitting) -> None:
@@ -116,7 +104,7 @@ def _ask(session: Session, sitting: Sitting) -> None:
             return
 
 
-def _show(session: Session, *, json: bool) -> int:
+def _show(session: Session) -> None:
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
@@ -124,19 +112,17 @@ def _show(session: Session, *, json: bool) -> int:
     last = tries.tries[-1] if tries.tries else None
     results = act.results(quiz, last) if last else ()
     right = sum(item.verdict == "passed" for item in results)
-    if json:
-        state = QuizState.of(
-            quiz,
-            finished=bool(last and last.ended),
-            right=right,
-            number_of_questions=len(quiz.questions),
-            best=act.score(session.context),
-            answers=[item for item in results if item.verdict != "open"],
-            tries=tries.tries,
-        )
-        session.console.document(state)
-    elif last and last.ended:
-        session.console.show(views.result(quiz, results, tries))
+    state = QuizState.of(
+        quiz,
+        finished=bool(last and last.ended),
+        right=right,
+        number_of_questions=len(quiz.questions),
+        best=act.score(session.context),
+        answers=[item for item in results if item.verdict != "open"],
+        tries=tries.tries,
+    )
+    if last and last.ended:
+        view = views.result(quiz, results, tries)
     else:
-        session.console.show(views.open_attempt(quiz, len(last.answers) if last else 0, right))
-    return ExitCode.DONE
+        view = views.open_attempt(quiz, len(last.answers) if last else 0, right)
+    session.present(view, state)

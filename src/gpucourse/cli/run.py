@@ -13,7 +13,6 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import (
-    JsonFlag,
     ParametersFlag,
     any_gpu,
     check_gpu,
@@ -21,7 +20,7 @@ from gpucourse.cli.flags import (
     pairs,
     parse_seconds,
 )
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.labs.target import list_targets
 from gpucourse.model.launcher import find_traits, list_choices, list_launchers
@@ -63,7 +62,7 @@ _OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's f
 
 
 def run(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
@@ -142,10 +141,8 @@ def run(
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
-    json: JsonFlag = False,
 ) -> int:
     """Run an exercise on every node, and check its results."""
-    session = session_of(ctx)
     script = _find_module(python_module, script) if python_module is not None else script
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
@@ -181,13 +178,13 @@ def run(
     if sweep is None and not every:
         run_request = _add_expectation(session, run_request, expect_red)
         run_request = _add_prediction(session, run_request, predict, no_predict=no_predict, ask=not (detach or dry_run))
-        return _run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
+        return _run_one(session, run_request, detach=detach, dry_run=dry_run)
     _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
-    return _run_sweep(session, run_request, sweep[0], json=json) if sweep else _run_all(session, run_request, json=json)
+    return _run_sweep(session, run_request, sweep[0]) if sweep else _run_all(session, run_request)
 
 
-def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
+def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.runs.prepare import rehearse
@@ -202,20 +199,20 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         with session.console.watch() as live:
             plan = rehearse(context.watched_by(live), resolved)
         session.plot_worker.leave()
-        return show_plan(session, plan, json=json)
+        return show_plan(session, plan)
     if resolved.launcher.is_terminal:
         from gpucourse.cli.run_session import run_session
 
-        return run_session(session, resolved, detach=detach, json=json)
+        return run_session(session, resolved, detach=detach)
     with session.console.watch() as live:
         result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
-        return show_started(session, result.record, json=json)
-    return tell(session, result.followed_run, live, json=json)
+        return show_started(session, result.record)
+    return tell(session, result.followed_run, live)
 
 
-def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
+def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
@@ -231,7 +228,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
-    if json:
+    if session.options.json:
         session.console.document(SweepOutput.of(result))
     step = "" if result.own_script else session.find_step()
     session.console.show(view(result, whole=session.console.verbose, next_step=step))
@@ -245,7 +242,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     return ExitCode.DONE
 
 
-def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
+def _run_all(session: Session, run_request: RunRequest) -> int:
     """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
     CheckFailed."""
     from gpucourse.cli.outcome import ModuleRuns, show_line
@@ -264,9 +261,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
     steps = act(context.paths, module, run_request, run_exercise)
-    if json:
-        session.console.document(ModuleRuns(steps=list(steps)))
-    session.console.show(view(steps, session.find_step()))
+    session.present(view(steps, session.find_step()), ModuleRuns(steps=list(steps)))
     bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not bad:
         return ExitCode.DONE

@@ -35,7 +35,7 @@ _PIECE = 1 << 16
 _KEPT = 64 << 20
 
 
-def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool) -> int:
+def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
     """Open the session in this terminal; return the exit code of its result."""
     from gpucourse.runs import slurm_session as act
 
@@ -61,7 +61,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
             )
         with session.console.watch() as live:
             attended = act.close_session(context.watched_by(live), opened_session, transcript)
-    return tell(session, attended, live, json=json)
+    return tell(session, attended, live)
 
 
 def readable(data: bytes) -> str:

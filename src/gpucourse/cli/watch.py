@@ -16,7 +16,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import ParametersFlag, pairs
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
 
 
 def watch(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
@@ -43,7 +43,6 @@ def watch(
     from gpucourse.learning import watch as act
     from gpucourse.runs.resolve import RunRequest
 
-    session = session_of(ctx)
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
     keys = can_read_keys(session)
@@ -54,20 +53,19 @@ def watch(
             typed = pairs(settings or [], f"gpucourse show {subject.id} lists its parameters") if following == subject else {}
             request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
             resolve(following, request.settings, local=_is_simulated(session, following))
-            following = _watch_one(ctx, following, request, keys=keys)
+            following = _watch_one(session, following, request, keys=keys)
     except KeyboardInterrupt:
         pass
     session.console.note("no longer watching")
     return ExitCode.DONE
 
 
-def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
+def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
     """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
 
-    session = session_of(ctx)
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
@@ -77,7 +75,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
         f"save {purpose}. Ctrl-C ends."
     )
     if keys:
-        _begin(ctx, exercise)
+        _begin(session, exercise)
     for event in act.wait_for_saves(context.stop, files, earlier=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
@@ -87,7 +85,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
             continue
         try:
             if isinstance(event, str):
-                _answer_key(ctx, event, exercise, run_request)
+                _answer_key(session, event, exercise, run_request)
             else:
                 session.console.note(f"saved: {', '.join(path.name for path in event)}")
                 _handle_saved(session, exercise, run_request, event)
@@ -104,20 +102,19 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     return None
 
 
-def _begin(ctx: typer.Context, exercise: Exercise) -> None:
+def _begin(session: Session, exercise: Exercise) -> None:
     """Show the current state at once: the parts, and the learner's place in the course."""
     from gpucourse.cli.try_ import try_
 
-    session = session_of(ctx)
     if any(part.judge for part in exercise.yours):
         try:
-            try_(ctx, exercise.id)
+            try_(session, exercise.id)
         except GpucourseError as error:
             session.console.error(error)
     _show_place(session, exercise)
 
 
-def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: RunRequest) -> None:
+def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
     """Run the command of this key. Raises its errors."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
@@ -126,13 +123,13 @@ def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: R
     from gpucourse.cli.try_ import try_
 
     if key == "r":
-        _run(session_of(ctx), run_request)
+        _run(session, run_request)
     elif key in {"n", "l"}:
-        (next_ if key == "n" else list_)(ctx)
+        (next_ if key == "n" else list_)(session)
     elif key == "c":
-        check(ctx, exercise.id)
+        check(session, exercise.id)
     else:
-        (try_ if key == "t" else hint)(ctx, exercise.id)
+        (try_ if key == "t" else hint)(session, exercise.id)
 
 
 def _show_place(session: Session, exercise: Exercise) -> None:
@@ -199,7 +196,7 @@ def _run(session: Session, run_request: RunRequest) -> None:
         context = session.context.watched_by(live)
         result = act(context, resolve(context, run_request))
     if result.followed_run is not None:
-        tell(session, result.followed_run, live, json=False)
+        tell(session, result.followed_run, live)
 
 
 def can_read_keys(session: Session) -> bool:
