@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask_valid, somebody_there
 from gpucourse.cli.flags import pairs
 from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session
@@ -112,20 +113,12 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
             continue
         earlier = answering.answers.get(item.id)
         session.console.show(question(item, number, len(questions), now=None if earlier is None else str(earlier)))
-        while True:
-            line = ask(session, f"{item.unit or 'answer'}> ")
-            if line is None:
-                return answers_of(context, answering.exercise)
-            if not line:
-                break
-            try:
-                act.judge_answer(context.paths, answering, item, line)
-            except ValueError as error:
-                session.console.warn(str(error))
-                continue
+        line = ask_valid(session, f"{item.unit or 'answer'}> ", partial(act.judge_answer, context.paths, answering, item))
+        if line is None:
+            break
+        if line:
             results = act.take(context, answering, {item.id: line})
             session.console.show(judgement(next(result for result in results if result.id == item.id)))
-            break
     return answers_of(context, answering.exercise)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from gpucourse.cli.session import Session
@@ -31,6 +32,19 @@ def ask(session: Session, prompt: str) -> str | None:
         err.write("\n")
     err.apart = False  # the typed line is above
     return line.strip() if line else None
+
+
+def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> str | None:
+    """Return the line that the person types, as `ask` does. If `check` raises ValueError for it, show the reason and ask again;
+    an empty line is not checked."""
+    while line := ask(session, prompt):
+        try:
+            check(line)
+        except ValueError as error:
+            session.console.warn(str(error))
+        else:
+            return line
+    return line
 
 
 def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:

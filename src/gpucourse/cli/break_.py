@@ -31,12 +31,10 @@ def break_(
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     kind: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank", "code"] | None,
-        typer.Option(
-            "--how", help="Which fault (default: a random one); code: an error in a copy of the script.", show_default=False
-        ),
+        typer.Option("--how", help="Which fault (default: a random one); code: an error in a copy of the script."),
     ] = None,
     repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""

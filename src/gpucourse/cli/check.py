@@ -74,14 +74,10 @@ def check(
         bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        str | None,
-        typer.Option(
-            "--diagnosis", help="The fault of the newest drill (break).", show_default=False, autocompletion=complete.faults
-        ),
+        str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)
     ] = None,
     rank: Annotated[
-        int | None,
-        typer.Option("--rank", help="With --diagnosis: the rank at fault.", show_default=False, autocompletion=complete.ranks),
+        int | None, typer.Option("--rank", help="With --diagnosis: the rank at fault.", autocompletion=complete.ranks)
     ] = None,
     run: Annotated[
         str | None,

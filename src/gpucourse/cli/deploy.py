@@ -102,51 +102,33 @@ class BuiltLabs(QuoteList):
 def deploy(
     session: Session,
     module: ModuleArgument,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.")] = None,
     target: Annotated[
         str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
     ] = None,
     link: Annotated[
-        str | None,
-        typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.", show_default=False),
+        str | None, typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option(
-            "--gpu",
-            help=f"On AWS: {any_gpu()}; any: the cheapest today; several side by side: {name_two_gpus()}",
-            show_default=False,
-        ),
+        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; any: the cheapest today; several side by side: {name_two_gpus()}"),
     ] = None,
     size: Annotated[
-        str | None,
-        typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.", show_default=False),
+        str | None, typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.")
     ] = None,
     spot: Annotated[
-        bool | None,
-        typer.Option(
-            "--spot/--no-spot", help="On AWS: spot instances, cheaper, but AWS may take them back.", show_default=False
-        ),
+        bool | None, typer.Option("--spot/--no-spot", help="On AWS: spot instances, cheaper, but AWS may take them back.")
     ] = None,
-    region: Annotated[
-        str | None, typer.Option("--region", help="On AWS: the region, such as us-east-2.", show_default=False)
-    ] = None,
-    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.", show_default=False)] = None,
+    region: Annotated[str | None, typer.Option("--region", help="On AWS: the region, such as us-east-2.")] = None,
+    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.")] = None,
     ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the only address that may log in: 203.0.113.7/32")] = "",
-    hosts: Annotated[
-        str | None,
-        typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222", show_default=False),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option("--key", help="On hosts: the private key to log in with.", show_default=False),
-    ] = None,
+    hosts: Annotated[str | None, typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="On hosts: the private key to log in with.")] = None,
     trust: Annotated[
-        list[str] | None,
-        typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...", show_default=False),
+        list[str] | None, typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...")
     ] = None,
     on_login_node: Annotated[
         bool, typer.Option("--on-login-node", help="On hosts: compute on a login node of a Slurm cluster, too.")

@@ -40,11 +40,7 @@ def destroy(
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu",
-            help=f"Only the lab with that GPU: {any_gpu()}.",
-            callback=check_gpu,
-            autocompletion=complete.gpus,
-            show_default=False,
+            "--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", callback=check_gpu, autocompletion=complete.gpus
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,

@@ -41,8 +41,7 @@ def dev(
         ),
     ],
     folder: Annotated[
-        Path | None,
-        typer.Argument(help="The folder of the course (check and schema: default, the current course).", show_default=False),
+        Path | None, typer.Argument(help="The folder of the course (check and schema: default, the current course).")
     ] = None,
     run: Annotated[
         bool, typer.Option("--run", help="With check: also run every exercise on simulated nodes, and its solution.")

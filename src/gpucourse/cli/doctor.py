@@ -65,29 +65,17 @@ def doctor(
         str | None, choice_option("--target", "What to check: this machine, or your AWS account.", list_targets())
     ] = None,
     module: Annotated[
-        str | None,
-        typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
+        str | None, typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules)
     ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option("--region", help="An AWS region other than the one in gpucourse.yaml.", show_default=False),
-    ] = None,
+    region: Annotated[str | None, typer.Option("--region", help="An AWS region other than the one in gpucourse.yaml.")] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu",
-            help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {name_two_gpus()}",
-            show_default=False,
+            "--gpu", help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {name_two_gpus()}"
         ),
     ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", help="On AWS: another number of nodes, with --module.", show_default=False),
-    ] = None,
-    spot: Annotated[
-        bool | None,
-        typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.", show_default=False),
-    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: another number of nodes, with --module.")] = None,
+    spot: Annotated[bool | None, typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.")] = None,
     ssh_cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",

@@ -58,7 +58,6 @@ def gpu_option() -> OptionInfo:
         help=f"Which lab, if the module has several: {any_gpu()}.",
         callback=check_gpu,
         autocompletion=complete.gpus,
-        show_default=False,
     )
     return option
 
@@ -88,7 +87,6 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
         metavar=f"[{'|'.join(names)}]",
         callback=check,
         autocompletion=lambda incomplete: [name for name in names if name.startswith(incomplete)],
-        show_default=False,
     )
     return option
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask, ask_valid, somebody_there
 from gpucourse.cli.output import UNSET, CardDocument, JsonDocument, UnsetType
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, GpucourseError, UsageError
@@ -91,7 +91,7 @@ def grade(
         list[str] | None,
         typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent)."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
         list[Path] | None,
@@ -118,7 +118,6 @@ def grade(
         typer.Argument(
             metavar="[EXERCISE|MODULE|BUNDLE...]",
             help="An exercise (3.2) or a module (3), whose points are shown; after --open, more bundles: grade --open *.zip.",
-            show_default=False,
             autocompletion=complete.lessons,
         ),
     ] = None,
@@ -319,21 +318,21 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
         session.console.show(pending_answer(pending, number, len(waiting)))
-        while (line := ask(session, "percent> ")) is not None:
-            percent = line.removesuffix("%").strip()
-            if not line:
-                break
-            if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
-                session.console.warn(f"'{line}' is not a whole number from 0 to 100")
-                continue
-            comment = ask(session, "comment for the learner> ") or ""
-            judgement = act.judgement(
-                context, pending.exercise, pending.id, int(percent) / 100, by=name or usual, comment=comment
-            )
-            act.keep(context, [judgement])
-            break
+        line = ask_valid(session, "percent> ", _read_share)
         if line is None:
             return
+        if line:
+            comment = ask(session, "comment for the learner> ") or ""
+            share = _read_share(line)
+            act.keep(context, [act.judgement(context, pending.exercise, pending.id, share, by=name or usual, comment=comment)])
+
+
+def _read_share(text: str) -> float:
+    """Return the typed percentage as a share of 1. Raises ValueError if it is none."""
+    percent = text.strip().removesuffix("%").strip()
+    if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
+        raise ValueError(f"'{text}' is not a whole number from 0 to 100")
+    return int(percent) / 100
 
 
 def _few(names: tuple[str, ...]) -> str:

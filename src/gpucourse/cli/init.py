@@ -16,14 +16,13 @@ from gpucourse.workspace.locate import find_new_root, find_other
 def init(
     session: Session,
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder (default: GPUCOURSE_WORKSPACE, else the current one).", show_default=False)
+        Path | None, typer.Argument(help="The folder (default: GPUCOURSE_WORKSPACE, else the current one).")
     ] = None,
     ssh_include: Annotated[
         bool | None,
         typer.Option(
             "--ssh-include/--no-ssh-include",
             help="Add the line to ~/.ssh/config that lets plain ssh reach the nodes, or remove it; then stop.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def open_(
     session: Session,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).")] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve it on loopback, for a browser that connects through ssh -L.")
     ] = False,

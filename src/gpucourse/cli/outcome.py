@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucourse.cli.output import JsonDocument, OneRun, RunDocument, field
+from gpucourse.cli.output import JsonDocument, RunDocument, field
 from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.answer import PredictionResult
-from gpucourse.model.plan import Batch, LaunchPlan, Upload
+from gpucourse.model.plan import Batch, Upload
 from gpucourse.model.record import RunRecord
 from gpucourse.model.sweep import Point
 from gpucourse.model.verdict import ExerciseVerdict
@@ -94,22 +94,6 @@ class ModuleRuns(JsonDocument):
     steps: list[ExerciseRun]
 
 
-def show_plan(session: Session, plan: LaunchPlan) -> int:
-    """Show the exact commands of every node."""
-    from gpucourse.ui.views.plan import launch
-
-    session.present(launch(plan), Plan(plan=PlanDocument.of(plan, script=plan.own_script or plan.script)))
-    return ExitCode.DONE
-
-
-def show_started(session: Session, record: RunRecord) -> int:
-    """Show a run that continues in the background, and how to follow it later."""
-    from gpucourse.ui.views.result import show_started as view
-
-    session.present(view(record), OneRun(run=RunDocument.of(record)))
-    return ExitCode.DONE
-
-
 def tell(session: Session, attended: FollowedRun, live: Live) -> int:
     """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
     check failed than the learner predicted."""
@@ -143,22 +127,19 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
     """Store what the learner saw, which is known only after everything was shown."""
-    with session.console.guard("store the picture of the screen"):
-        _store_screen(session.context, record, live, view)
-
-
-def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -> None:
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
-    files = runs.files_of(context.paths, record)
-    nodes = record.slurm.nodes if record.slurm else len(record.nodes)
-    command = shlex.join(["gpucourse", "run", *record.run_words, "--nodes", str(nodes)])
-    capture(files.screen, command=command, live=live, view=view, mode=record.mode)
-    seal_screen(files)
-    _, exercise = context.catalog.exercise(record.exercise)
-    if any(files.screen.match(deliverable.source) for deliverable in exercise.deliverables):  # others are handed in already
-        deliver(context.paths, exercise, record)
+    context = session.context
+    with session.console.guard("store the picture of the screen"):
+        files = runs.files_of(context.paths, record)
+        nodes = record.slurm.nodes if record.slurm else len(record.nodes)
+        command = shlex.join(["gpucourse", "run", *record.run_words, "--nodes", str(nodes)])
+        capture(files.screen, command=command, live=live, view=view, mode=record.mode)
+        seal_screen(files)
+        _, exercise = context.catalog.exercise(record.exercise)
+        if any(files.screen.match(item.source) for item in exercise.deliverables):  # others are handed in already
+            deliver(context.paths, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> View:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask_valid, somebody_there
 from gpucourse.cli.session import Session
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import GivenPrediction
@@ -62,11 +63,5 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
     session.console.show(view(question, run_request.nodes or exercise.launch.nodes, parameters))
-    while line := ask(session, f"{question.unit or 'prediction'}> "):
-        try:
-            check_prediction(question, line)
-        except ValueError as error:
-            session.console.warn(str(error))
-            continue
-        return GivenPrediction(id=question.id, answer=line)
-    return None
+    line = ask_valid(session, f"{question.unit or 'prediction'}> ", partial(check_prediction, question))
+    return GivenPrediction(id=question.id, answer=line) if line else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask_valid, somebody_there
 from gpucourse.cli.flags import pairs
 from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session
@@ -92,16 +93,11 @@ def _ask(session: Session, sitting: Sitting) -> None:
     session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
     for question in sitting.open_questions:
         session.console.show(views.question(sitting.quiz, question, questions.index(question) + 1))
-        while (line := ask(session, f"{question.unit or 'answer'}> ")) is not None and line:
-            try:
-                act.judge_answer(question, line)
-            except ValueError as error:
-                session.console.warn(str(error))
-                continue
-            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
-            break
+        line = ask_valid(session, f"{question.unit or 'answer'}> ", partial(act.judge_answer, question))
         if line is None:
             return
+        if line:
+            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
 
 
 def _show(session: Session) -> None:

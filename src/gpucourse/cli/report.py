@@ -24,8 +24,7 @@ class ReportFiles(JsonDocument):
 def report(
     session: Session,
     form: Annotated[
-        Literal["html", "pdf", "md"] | None,
-        typer.Option("--format", help="One format (default: html and pdf).", show_default=False),
+        Literal["html", "pdf", "md"] | None, typer.Option("--format", help="One format (default: html and pdf).")
     ] = None,
     of: Annotated[
         Literal["benchmarks", "course"],

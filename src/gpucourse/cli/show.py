@@ -77,12 +77,7 @@ def show(
     part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            help="The result of this run of the exercise.",
-            autocompletion=complete.runs_of_exercise,
-            show_default=False,
-        ),
+        typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs_of_exercise),
     ] = None,
 ) -> None:
     """Show a lesson (3), or an exercise (3.2)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gpucourse.cli.asking import somebody_there
 from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError
@@ -22,7 +24,8 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
                 ssh.find_config(context.environ)
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
-            consent = _ask(session, module)
+            question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
+            consent = console.ask(question, sys.stdin)
             ssh.keep_answer(context.paths, answer=consent)
         if consent and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
@@ -50,10 +53,3 @@ def take_line_away(session: Session) -> None:
             session.console.note("~/.ssh/config does not include this workspace's nodes any more")
     except GpucourseError as error:
         session.console.warn(f"{error.what}; {error.hint}")
-
-
-def _ask(session: Session, module: str) -> bool:
-    import sys
-
-    question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
-    return session.console.ask(question, sys.stdin)

@@ -22,10 +22,7 @@ class TrustedFolders(JsonDocument):
 
 def trust(
     session: Session,
-    folders: Annotated[
-        list[str] | None,
-        typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...", show_default=False),
-    ] = None,
+    folders: Annotated[list[str] | None, typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...")] = None,
     every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
     remove: Annotated[
         list[str] | None,
