@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
+from gpucourse.cli.change import change_lab
 from gpucourse.cli.flags import PaidModule, gpu_option
 from gpucourse.cli.session import Session
 
@@ -20,7 +20,4 @@ def allow_ip(
     gpu: Annotated[str | None, gpu_option()] = None,
 ) -> None:
     """Let this computer in after its address changed."""
-    from gpucourse.labs.target import find_clocked_target
-
-    target = find_clocked_target(session.context, module, gpu)
-    show_change(session, lambda context: target.allow_ip(context, module, cidr=cidr, gpu=gpu))
+    change_lab(session, module, gpu, lambda target, context: target.allow_ip(context, module, cidr=cidr, gpu=gpu))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask_valid, somebody_there
-from gpucourse.cli.flags import pairs
+from gpucourse.cli.asking import ask_valid, can_answer
+from gpucourse.cli.flags import read_settings
 from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, UsageError
@@ -65,8 +65,8 @@ def answer(
     if file is not None:
         results = act.take_file(context, answering, file)
     elif settings:
-        results = act.take(context, answering, pairs(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
-    elif somebody_there(session):
+        results = act.take(context, answering, read_settings(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
+    elif can_answer(session):
         if sheet.is_file():
             act.take_sheet(context, answering.exercise)
         results = _ask_questions(session, answering)

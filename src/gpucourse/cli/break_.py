@@ -38,13 +38,13 @@ def break_(
     settings: ParametersFlag = None,
 ) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""
-    from gpucourse.cli.flags import pairs
+    from gpucourse.cli.flags import read_settings
     from gpucourse.runs.drill import break_exercise
     from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"
-    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
+    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], listed))
     context = session.context
     session.console.mode(context.settings.target)
     if repaired and kind not in {None, "code"}:

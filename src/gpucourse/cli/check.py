@@ -119,7 +119,7 @@ def _check_all(session: Session) -> None:
 def _check_one(session: Session, name: str, run: str | None) -> int:
     """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, by the checks that the
     run had; return the exit code."""
-    from gpucourse.cli.outcome import code_of
+    from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
@@ -143,7 +143,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     if console.verbose:
         view = view._replace(blocks=(*checks(verdict), *yours))
     session.present(view, RunCheck(run=record.id, verdict=verdict))
-    return code_of(record, verdict)
+    return find_exit_code(record, verdict)
 
 
 def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -135,12 +135,7 @@ def questions(session: Session, line: Words) -> Iterator[str]:
 def runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the ids of runs, newest first; the word of a run if no other run has it; the exercises and scripts that have
     runs."""
-    from gpucourse.workspace import runs as records
-    from gpucourse.workspace.paths import RunPaths
-
-    folders = [folder for folder in records.list_folders(session.look().paths) if RunPaths(folder).record.exists()]
-    folders.sort(key=lambda folder: folder.name, reverse=True)
-    yield from _name_runs([(folder.name, folder.parent.name) for folder in folders])
+    yield from _name_runs(_records(session))
 
 
 @_complete
@@ -148,7 +143,7 @@ def active_runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the runs that have not ended, as `runs` names them."""
     from gpucourse.workspace import runs as records
 
-    yield from _name_runs([(record.id, record.subject) for record in records.under_way(session.look().paths)[::-1]])
+    yield from _name_runs(records.under_way(session.look().paths)[::-1])
 
 
 @_complete
@@ -180,9 +175,9 @@ def _records(session: Session) -> list[RunRecord]:
     return records.readable(session.look().paths)[0][::-1]
 
 
-def _name_runs(listed: list[tuple[str, str]]) -> Iterator[str]:
+def _name_runs(records: list[RunRecord]) -> Iterator[str]:
     """Yield the names of runs: their ids, the words that only one id has, and the exercises or scripts."""
-    yield from (run_id for run_id, _ in listed)
-    words = sorted(run_id.rsplit("-", 1)[-1] for run_id, _ in listed)
-    yield from (word for word, same in groupby(words) if len(list(same)) == 1)
-    yield from dict.fromkeys(subject for _, subject in listed)
+    yield from (record.id for record in records)
+    words = Counter(record.id.rsplit("-", 1)[-1] for record in records)
+    yield from (word for word, count in words.items() if count == 1)
+    yield from dict.fromkeys(record.subject for record in records)

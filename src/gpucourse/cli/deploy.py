@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import ModuleArgument, any_gpu, choice_option, name_two_gpus, parse_seconds, split_list
+from gpucourse.cli.flags import ModuleArgument, choice_option, name_gpus, name_two_gpus, parse_seconds, split_list
 from gpucourse.cli.output import UNSET, JsonDocument, LabDocument, UnsetType
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted
@@ -114,7 +114,7 @@ def deploy(
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; any: the cheapest today; several side by side: {name_two_gpus()}"),
+        typer.Option("--gpu", help=f"On AWS: {name_gpus()}; any: the cheapest today; several side by side: {name_two_gpus()}"),
     ] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.")
@@ -237,7 +237,7 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
     proposal.budget.check(proposal.usd_to_the_end, over_budget=request.over_budget, command=command)
     question = "Build this?" if any(plan.creates for plan in proposal.plans) else "Change the lab like this?"
     if proposal.matters and not confirm(session, question, yes=yes, command=command):
-        raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)
+        raise Interrupted(f"nothing was {'built, so nothing costs money' if proposal.fresh else 'changed'}", hint=command)
 
 
 def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:

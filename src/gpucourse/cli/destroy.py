@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import any_gpu, check_gpu, choice_option
+from gpucourse.cli.flags import choice_option, gpu_option
 from gpucourse.cli.output import UNSET, JsonDocument, UnsetType
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
@@ -37,12 +37,7 @@ def destroy(
     target: Annotated[
         str | None, choice_option("--target", "Only the lab on this target, if the module has several.", list_targets())
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            "--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", callback=check_gpu, autocompletion=complete.gpus
-        ),
-    ] = None,
+    gpu: Annotated[str | None, gpu_option("Only the lab with that GPU")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
     forget_unreachable: Annotated[
@@ -53,7 +48,7 @@ def destroy(
     ] = False,
 ) -> None:
     """Collect outputs, take the lab down, prove that nothing is left."""
-    from gpucourse.cli.ssh_include import take_line_away
+    from gpucourse.cli.ssh_include import remove_line
     from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroy_result
@@ -73,7 +68,7 @@ def destroy(
             result = act(context.watched_by(live), survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
             raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
-    take_line_away(session)
+    remove_line(session)
     error = describe_errors(result.errors) if result.errors else UNSET
     session.console.document(Destroyed(receipts=result.receipts, error=error))
     if result.receipts or not result.errors:

@@ -47,8 +47,7 @@ def dev(
         bool, typer.Option("--run", help="With check: also run every exercise on simulated nodes, and its solution.")
     ] = False,
     module: Annotated[
-        list[str] | None,
-        typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules),
+        list[str] | None, typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules)
     ] = None,
 ) -> None:
     """Begin a course of your own, or check one."""

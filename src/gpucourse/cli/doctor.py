@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import YesFlag, any_gpu, choice_option, name_two_gpus, split_list
+from gpucourse.cli.flags import YesFlag, choice_option, name_gpus, name_two_gpus, split_list
 from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, UsageError
@@ -71,7 +71,7 @@ def doctor(
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu", help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {name_two_gpus()}"
+            "--gpu", help=f"On AWS: another GPU than the course's own choice: {name_gpus()}; or several: {name_two_gpus()}"
         ),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: another number of nodes, with --module.")] = None,
@@ -108,7 +108,7 @@ def doctor(
             command = f"gpucourse doctor --target aws {' '.join(flags)}"
             raise UsageError(f"{' and '.join(flags)}: only with --target aws", hint=command)
         return _machine(session, selected.name, module)
-    look = PreflightRequest(
+    request = PreflightRequest(
         module=module,
         gpu=tuple(dict.fromkeys(split_list((gpu or "").lower()))),
         nodes=nodes,
@@ -117,8 +117,8 @@ def doctor(
         ssh_cidr=ssh_cidr,
     )
     if request_quota:
-        return _request(session, selected, look, yes=yes)
-    return _account(session, selected, look)
+        return _request(session, selected, request, yes=yes)
+    return _account(session, selected, request)
 
 
 def _machine(session: Session, target: str, module: str | None) -> int:
@@ -130,32 +130,32 @@ def _machine(session: Session, target: str, module: str | None) -> int:
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 
-def _account(session: Session, target: HasAccount, look: PreflightRequest) -> int:
+def _account(session: Session, target: HasAccount, request: PreflightRequest) -> int:
     from gpucourse.ui.views.doctor import account
 
     with session.console.watch() as live:
-        examined = target.examine(session.context.watched_by(live), look)
+        examined = target.examine(session.context.watched_by(live), request)
     session.present(account(examined, session.find_step()), ExaminedAccount.of(examined, target=target.name))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 
-def _request(session: Session, target: HasAccount, look: PreflightRequest, *, yes: bool) -> int:
+def _request(session: Session, target: HasAccount, request: PreflightRequest, *, yes: bool) -> int:
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.doctor import quota_requests, quotas
 
     context = session.context
     with session.console.watch() as live:
-        short = target.short_quotas(context.watched_by(live), look)
+        short = target.short_quotas(context.watched_by(live), request)
     quota_gaps = [short_quota for short_quota in short if short_quota.can_be_requested]
-    session.console.show(quotas(short, look.region or context.settings.region))
+    session.console.show(quotas(short, request.region or context.settings.region))
     many = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
-    command = target.request_command(look)
-    command += " --spot" if look.spot else ""
+    command = target.request_command(request)
+    command += " --spot" if request.spot else ""
     agreed = bool(quota_gaps) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=command)
-    requests = target.request_quotas(context, look, quota_gaps) if agreed else []
+    requests = target.request_quotas(context, request, quota_gaps) if agreed else []
     session.console.document(Quotas(quotas=short, requests=requests))
     if requests:
         session.console.show(quota_requests(requests))
     elif quota_gaps:
-        session.console.note("Nothing was asked.")
+        session.console.note("Nothing was requested.")
     return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
+from gpucourse.cli.change import change_lab
 from gpucourse.cli.flags import PaidModule, gpu_option, parse_seconds
 from gpucourse.cli.session import Session
 
@@ -25,8 +25,7 @@ def extend(
     from gpucourse.ui.views.changed import more_time as view
 
     seconds = parse_seconds(duration, f"gpucourse extend {module} 2h")
-    target = find_clocked_target(session.context, module, gpu)
-    extension = target.more_time(session.context, module, seconds, gpu=gpu)
+    extension = find_clocked_target(session.context, module, gpu).more_time(session.context, module, seconds, gpu=gpu)
     if extension.above_budget:
         session.console.show(view(extension))
-    show_change(session, lambda context: target.extend(context, extension, over_budget=over_budget))
+    change_lab(session, module, gpu, lambda target, context: target.extend(context, extension, over_budget=over_budget))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask, ask_valid, somebody_there
+from gpucourse.cli.asking import ask, ask_valid, can_answer
 from gpucourse.cli.output import UNSET, CardDocument, JsonDocument, UnsetType
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, GpucourseError, UsageError
@@ -88,14 +88,12 @@ def grade(
         bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
     ] = False,
     judge: Annotated[
-        list[str] | None,
-        typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent)."),
+        list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
     ] = None,
     by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
-        list[Path] | None,
-        typer.Option("--open", help="Open what a learner handed in; several make a class table."),
+        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several make a class table.")
     ] = None,
     exercise: Annotated[
         str | None,
@@ -147,7 +145,7 @@ def grade(
     elif opened:
         if judging and len(opened) > 1:
             hint = f"gpucourse grade --open {_quote(opened[0])} --review"
-            raise UsageError("--review takes one bundle at a time", hint=hint)
+            raise UsageError("--review accepts one bundle at a time", hint=hint)
         judge_answers = (lambda inside: _review(session, inside, judge or [], by, opened[0])) if judging else None
         _show_bundles(session, context, opened, judge_answers, exercise, csv=csv)
     else:
@@ -162,7 +160,7 @@ def _check_subject(subject: str, *, alone: bool) -> None:
         raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
     if not alone:
         raise UsageError(
-            f"grade {subject} shows points, and takes only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
+            f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
         )
 
 
@@ -188,7 +186,7 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
         session.present(views.grade(points, subject=title, verbose=console.verbose), Points.of(points))
     if points.changed:
         raise CheckFailed(
-            f"files were changed: {_few(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"
+            f"files were changed: {_shorten(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"
         )
 
 
@@ -237,7 +235,7 @@ def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
             hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
-            yield CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint)
+            yield CheckFailed(f"files were changed: {path.name}: {_shorten(files)}", hint=hint)
 
 
 def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
@@ -298,7 +296,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
     if not waiting:
         session.console.note("nothing is waiting for review")
         return
-    if not somebody_there(session):
+    if not can_answer(session):
         first, opened = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
         raise UsageError(
             f"answers to review: {len(waiting)}; this is not a terminal",
@@ -335,7 +333,7 @@ def _read_share(text: str) -> float:
     return int(percent) / 100
 
 
-def _few(names: tuple[str, ...]) -> str:
+def _shorten(names: tuple[str, ...]) -> str:
     """Return the first of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

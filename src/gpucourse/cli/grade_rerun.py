@@ -14,7 +14,7 @@ from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
-    "This runs the learner's code on this computer, with your rights. Where you do not know the learner, do it in a container "
+    "This runs the learner's code on this computer, with your rights. If you do not know the learner, do it in a container "
     "or a virtual machine."
 )
 
@@ -45,7 +45,9 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     document = Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=reruns)
     session.present(views.reruns(bundle.card, reruns, original=original), document)
     if different := [item.exercise for item in reruns if item.verdict == "differs"]:
-        raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")
+        raise CheckFailed(
+            f"results differ from those of the bundle: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json"
+        )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")
         raise MissingError(f"nothing of {path.name} could be run again{reason}", hint="gpucourse doctor")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
+from gpucourse.cli.change import change_lab
 from gpucourse.cli.flags import PaidModule, gpu_option, parse_seconds
 from gpucourse.cli.session import Session
 
@@ -18,8 +18,5 @@ def keep(
     gpu: Annotated[str | None, gpu_option()] = None,
 ) -> None:
     """Keep an idle lab on AWS; its deadline stays."""
-    from gpucourse.labs.target import find_clocked_target
-
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
-    target = find_clocked_target(session.context, module, gpu)
-    show_change(session, lambda context: target.keep(context, module, seconds, gpu=gpu))
+    change_lab(session, module, gpu, lambda target, context: target.keep(context, module, seconds, gpu=gpu))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
+from operator import add
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import RunArgument, parse_seconds
-from gpucourse.cli.outcome import tell
+from gpucourse.cli.outcome import present_run
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import LogBytes, SilentRanks, Stage
@@ -118,11 +118,11 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
         thread.start()
         try:
             with Connections(followed) as connections:
-                attended = follow_on(followed, record, connections)
+                result = follow_on(followed, record, connections)
         finally:
             end.set()
             thread.join()
-    return tell(session, attended, live)
+    return present_run(session, result, live)
 
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
@@ -141,19 +141,20 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
-    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
+    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began. Several pieces are
+    formatted at once, because most have only one line."""
     from gpucourse.ui.loglines import Source, visible_block
 
-    cut = _make_cut(session)
+    out, cut = session.console.out, _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
-
-    def texts() -> Iterator[str]:
-        for seconds, log, whole in merge_by_time(record, logs):
-            if block := cut(log, whole):
-                prefix = f"{seconds:9.3f}{prefixes[log.path]}"
-                yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", f"\n{prefix}") + "\n"
-
-    _write(session, texts())
+    pieces = ((seconds, log, cut(log, piece)) for seconds, log, piece in merge_by_time(record, logs))
+    shown = (piece for piece in pieces if piece[2])
+    while not out.closed and (some := list(islice(shown, _BLOCKS_AT_ONCE))):
+        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in some]
+        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in some]
+        lines = visible_block(b"".join(blocks)[:-1]).split("\n")
+        starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
+        out.write("\n".join(map(add, starts, lines)) + "\n")
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
@@ -191,15 +192,11 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     from gpucourse.ui.loglines import visible_block
 
     out, cut = session.console.out, _make_cut(session)
-    sys.stdout.flush()
     for log in logs:
-        if not out.terminal and log.send(sys.stdout.buffer):
-            continue
         for piece in log.read():
             if out.closed:
                 return
-            if out.terminal:
-                if block := cut(log, piece):
-                    out.write(visible_block(block.removesuffix(b"\n")) + "\n")
-            else:
+            if not out.terminal:
                 out.write_bytes(piece)
+            elif block := cut(log, piece):
+                out.write(visible_block(block.removesuffix(b"\n")) + "\n")

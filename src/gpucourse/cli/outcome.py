@@ -94,18 +94,18 @@ class ModuleRuns(JsonDocument):
     steps: list[ExerciseRun]
 
 
-def tell(session: Session, attended: FollowedRun, live: Live) -> int:
+def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
     """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
     check failed than the learner predicted."""
-    record, verdict = attended.record, attended.verdict
+    record, verdict = followed_run.record, followed_run.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
             _show_tail(record, live)
     view = View()
     with _guard_result(session):
         view = show_result(session, record, verdict)
-    _keep_screen(session, record, live, view)
-    code = code_of(record, verdict)
+    _store_screen(session, record, live, view)
+    code = find_exit_code(record, verdict)
     if record.expected_red and record.state == "succeeded":
         session.console.note(confirm_expectation(record, verdict))
     return code
@@ -125,7 +125,7 @@ def _show_tail(record: RunRecord, live: Live) -> None:
         live.show_tail(launcher, None)
 
 
-def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
+def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
     """Store what the learner saw, which is known only after everything was shown."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
@@ -195,14 +195,14 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
         view, _ = _describe(session, record, verdict)
         if console.verbose:
             console.show(view)
-    _keep_screen(session, record, live, view)
+    _store_screen(session, record, live, view)
     with _guard_result(session):
         sentence = headline(record, verdict, short=True)
         console.line(Cell(f"{sentence.text[0]} {label}: {sentence.text[2:]}", sentence.style))
     return ran
 
 
-def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
+def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
     """Return the exit code of a run: 0 if it succeeded and nothing failed, except the one check that the learner predicted.
 
     Raises CheckFailed if another check failed than the learner predicted.

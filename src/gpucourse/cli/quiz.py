@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpucourse.cli.asking import ask_valid, somebody_there
-from gpucourse.cli.flags import pairs
+from gpucourse.cli.asking import ask_valid, can_answer
+from gpucourse.cli.flags import read_settings
 from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
@@ -70,11 +70,11 @@ def quiz(
         if settings or end:
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
     elif settings:
-        for result in act.take(context.paths, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
+        for result in act.take(context.paths, sitting, read_settings(settings, "gpucourse quiz --set NAME=ANSWER")):
             console.show(views.judgement(result))
     elif end:
         act.give_in(context.paths, sitting)
-    elif somebody_there(session):
+    elif can_answer(session):
         try:
             _ask(session, sitting)
         except KeyboardInterrupt:

@@ -15,11 +15,10 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import (
     ParametersFlag,
-    any_gpu,
-    check_gpu,
     choice_option,
-    pairs,
+    gpu_option,
     parse_seconds,
+    read_settings,
 )
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
@@ -84,10 +83,7 @@ def run(
     target: Annotated[
         str | None, choice_option("--target", "On which target, if several labs are deployed.", list_targets())
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", help=f"On the lab with this GPU: {any_gpu()}.", callback=check_gpu, autocompletion=complete.gpus),
-    ] = None,
+    gpu: Annotated[str | None, gpu_option("On the lab with this GPU")] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
     silence: Annotated[
         str | None, typer.Option("--silence", help="Report ranks that print nothing for this long: 30s.")
@@ -131,7 +127,7 @@ def run(
     run_request = RunRequest(
         exercise=exercise,
         nodes=nodes,
-        settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
+        settings=read_settings(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
         kind=kind,
         python_module=python_module or "",
@@ -162,7 +158,7 @@ def run(
 
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
-    from gpucourse.cli.outcome import Plan, PlanDocument, tell
+    from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun, RunDocument
     from gpucourse.runs.prepare import rehearse
     from gpucourse.runs.resolve import locate_run, resolve
@@ -191,7 +187,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     if result.followed_run is None:
         session.present(show_started(result.record), OneRun(run=RunDocument.of(result.record)))
         return ExitCode.DONE
-    return tell(session, result.followed_run, live)
+    return present_run(session, result.followed_run, live)
 
 
 def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
@@ -374,7 +370,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Refuse several runs that are requested in more than one way. Raises UsageError."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep takes one parameter at a time, and was given {len(sweep)} times",
+            f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -142,12 +142,11 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     quiet = verbose = json = False
     while words:
         word = words.pop(0)
-        if word == "--workspace":
-            if not words:
+        name, equals, value = word.partition("=")
+        if name == "--workspace":
+            if not equals and not words:
                 raise UsageError("--workspace needs a folder", hint="gpucourse --workspace DIR ...")
-            workspace = Path(words.pop(0))
-        elif word.startswith("--workspace="):
-            workspace = Path(word.partition("=")[2])
+            workspace = Path(value if equals else words.pop(0))
         elif word in {"--quiet", "-q"}:
             quiet = True
         elif word == "--verbose":

@@ -23,9 +23,15 @@ def ssh(
     """Open a shell on a node, or run one command."""
     from gpucourse.labs.ssh import connection
 
-    client = shutil.which("ssh")
-    if client is None:
-        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    client = find_client()
     config, name = connection(session.context, module, node)
     # From here on this process is ssh: its terminal, its signals, its exit code.
     os.execv(client, [client, "-F", str(config), name, *(command or [])])
+
+
+def find_client() -> str:
+    """Return the path of ssh. Raises MissingError if it is not installed."""
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    return client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gpucourse.cli.asking import somebody_there
+from gpucourse.cli.asking import can_answer
 from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError
 
@@ -18,7 +18,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
     try:
         consent = ssh.read_answer(context.paths)
         if consent is None:
-            if not ask or not somebody_there(session) or not console.err.terminal:
+            if not ask or not can_answer(session) or not console.err.terminal:
                 return
             try:
                 ssh.find_config(context.environ)
@@ -43,7 +43,7 @@ def decide(session: Session, *, included: bool) -> None:
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 
 
-def take_line_away(session: Session) -> None:
+def remove_line(session: Session) -> None:
     """Remove the line in ~/.ssh/config after the last lab was destroyed; the next deploy adds it again."""
     from gpucourse.labs import ssh
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
+from gpucourse.cli.change import change_lab
 from gpucourse.cli.flags import PaidModule, gpu_option
 from gpucourse.cli.session import Session
 
@@ -18,7 +18,4 @@ def start(
     over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="Start it even if that exceeds the budget.")] = False,
 ) -> None:
     """Bring a stopped lab back, with its new addresses."""
-    from gpucourse.labs.target import find_clocked_target
-
-    target = find_clocked_target(session.context, module, gpu)
-    show_change(session, lambda context: target.start(context, module, gpu=gpu, over_budget=over_budget))
+    change_lab(session, module, gpu, lambda target, context: target.start(context, module, gpu=gpu, over_budget=over_budget))

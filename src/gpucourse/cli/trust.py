@@ -34,7 +34,7 @@ def trust(
     from gpucourse.workspace import trust as records
 
     if not (folders or every or remove):
-        raise UsageError("trust takes a folder, --list or --remove DIR", hint="gpucourse trust --list")
+        raise UsageError("trust needs a folder, --list or --remove DIR", hint="gpucourse trust --list")
     for name in remove or ():
         session.console.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
     for name in folders or ():

@@ -7,15 +7,15 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import ParametersFlag, pairs
+from gpucourse.cli.asking import set_terminal
+from gpucourse.cli.flags import ParametersFlag, read_settings
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
@@ -50,7 +50,11 @@ def watch(
         following: Exercise | None = subject
         while following is not None:
             # The settings are for the named exercise: another one has its own parameters.
-            typed = pairs(settings or [], f"gpucourse show {subject.id} lists its parameters") if following == subject else {}
+            typed = (
+                read_settings(settings or [], f"gpucourse show {subject.id} lists its parameters")
+                if following == subject
+                else {}
+            )
             request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
             resolve(following, request.settings, local=_is_simulated(session, following))
             following = _watch_one(session, following, request, keys=keys)
@@ -188,7 +192,7 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
 
 def _run(session: Session, run_request: RunRequest) -> None:
     """Run the exercise and show its result. Raises the errors of a run."""
-    from gpucourse.cli.outcome import tell
+    from gpucourse.cli.outcome import present_run
     from gpucourse.runs.resolve import resolve
     from gpucourse.runs.run import run as act
 
@@ -196,7 +200,7 @@ def _run(session: Session, run_request: RunRequest) -> None:
         context = session.context.watched_by(live)
         result = act(context, resolve(context, run_request))
     if result.followed_run is not None:
-        tell(session, result.followed_run, live)
+        present_run(session, result.followed_run, live)
 
 
 def can_read_keys(session: Session) -> bool:
@@ -212,7 +216,7 @@ def can_read_keys(session: Session) -> bool:
 def read_key(seconds: float) -> str:
     """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
     try:
-        with _single_keys() as keys:
+        with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)
             data = os.read(keys, 1) if ready else b""
     except termios.error:  # the terminal was closed before
@@ -226,17 +230,3 @@ def drop_keys() -> None:
     """Discard the keys that were typed while the program was busy."""
     with suppress(termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-@contextmanager
-def _single_keys() -> Iterator[int]:
-    """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
-    block."""
-    keys = sys.stdin.fileno()
-    attributes = termios.tcgetattr(keys)
-    try:
-        tty.setcbreak(keys, termios.TCSANOW)
-        yield keys
-    finally:
-        with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(keys, termios.TCSANOW, attributes)
