@@ -33,11 +33,11 @@ def tree(named: str | None = None) -> typer.Typer:
     )
     app.callback()(_program)
     for name in [named] if named in COMMANDS else COMMANDS:
-        app.command(name=name, cls=CommandHelp)(function_of(name))
+        app.command(name=name, cls=CommandHelp)(find_function(name))
     return app
 
 
-def function_of(command: str) -> Callable[..., object]:
+def find_function(command: str) -> Callable[..., object]:
     """Return the function behind a command in the form that typer calls: with its context, which carries the session, instead
     of the session, and with --json, which `session.split` reads before."""
     name = name_in_python(command)

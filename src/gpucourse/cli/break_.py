@@ -60,7 +60,7 @@ def break_(
         with session.console.watch() as live:
             record = break_exercise(context.watched_by(live), run_request, kind).record
         folder = context.paths.run(record.exercise, record.id).folder
-        session.present(drill(record), OneRun(run=RunDocument.of(record), folder=folder))
+        session.present(drill(record), OneRun.of(run=record, folder=folder))
 
 
 def _break_code(session: Session, run_request: RunRequest) -> None:
@@ -78,7 +78,7 @@ def _break_code(session: Session, run_request: RunRequest) -> None:
     titles = {word: fault.title for word, fault in faults.items()}
     session.present(
         code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults),
-        OneRun(run=RunDocument.of(record), copy=copy, faults=titles),
+        OneRun.of(run=record, copy=copy, faults=titles),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.output import OneRun, RunDocument
+from gpucourse.cli.output import OneRun
 from gpucourse.cli.session import Session
 
 
@@ -30,4 +30,4 @@ def cancel(
     session.console.mode(run_record.mode)
     with session.console.watch(brief=not session.console.verbose) as live:
         record = act(context.watched_by(live), run_record)
-    session.present(show_cancelled(record, session.find_step()), OneRun(run=RunDocument.of(record)))
+    session.present(show_cancelled(record, session.find_step()), OneRun.of(run=record))

@@ -108,7 +108,7 @@ def _check_all(session: Session) -> None:
     from gpucourse.ui.views.checks import every as view
 
     checks = check_all(session.context)
-    session.present(view(checks), CheckedAll(exercises=[CheckedExercise.of(check) for check in checks]))
+    session.present(view(checks), CheckedAll.of(exercises=checks))
     bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if bad:
         raise CheckFailed(

@@ -62,10 +62,9 @@ def faults(session: Session, _line: Words) -> Iterator[str]:
 
 @_complete
 def lessons(session: Session, _line: Words) -> Iterator[str]:
-    """Yield the numbers of modules, then those of exercises."""
-    catalog = session.look().catalog
-    yield from (module.id for module in catalog.modules)
-    yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
+    """Yield the numbers of modules and of their exercises."""
+    for module in session.look().catalog.modules:
+        yield from (module.id, *(exercise.id for exercise in module.exercises))
 
 
 @_complete

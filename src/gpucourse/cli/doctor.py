@@ -71,7 +71,7 @@ def doctor(
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu", help=f"On AWS: another GPU than the course's own choice: {name_gpus()}; or several: {name_two_gpus()}"
+            "--gpu", help=f"On AWS: the GPU, instead of the course's choice: {name_gpus()}; or several: {name_two_gpus()}"
         ),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: another number of nodes, with --module.")] = None,

@@ -85,7 +85,7 @@ def grade(
     session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
+        bool, typer.Option("--review", help="Judge free text; it counts only in another learner's bundle.")
     ] = False,
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
@@ -157,7 +157,7 @@ def grade(
 def _check_subject(subject: str, *, alone: bool) -> None:
     """Raise UsageError if the word is a file, or if the command also asks for something that does not belong to its points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
-        raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+        raise UsageError(f"{subject}: what should grade do with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
     if not alone:
         raise UsageError(
             f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
@@ -270,7 +270,7 @@ def _pack_bundle(session: Session, context: Context, path: Path, by: str | None)
     from gpucourse.ui.views.grade import new_bundle
 
     card = pack(context, path, by=by)
-    session.present(new_bundle(card, str(path)), NewBundle(bundle=path, card=CardDocument.of(card)))
+    session.present(new_bundle(card, str(path)), NewBundle.of(bundle=path, card=card))
 
 
 def _review(session: Session, context: Context, judgements: list[str], by: str | None, bundle: Path | None = None) -> None:

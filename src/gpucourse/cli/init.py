@@ -32,7 +32,7 @@ def init(
 
     session.creates = True
     if folder is not None and session.options.workspace is not None and ssh_include is None:
-        raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
+        raise UsageError("init accepts one folder: as its argument or as --workspace", hint="gpucourse init DIR")
     if folder is not None or ssh_include is None:
         session.root = find_new_root(folder or session.options.workspace, os.environ)
     if ssh_include is not None:

@@ -48,8 +48,6 @@ def logs(
     ] = None,
 ) -> int:
     """Show the logs of a run: live, by rank, or folded."""
-    from gpucourse.runs.logs import LogPart
-
     if follow and fold:
         raise UsageError("--follow and --fold cannot be combined", hint="gpucourse logs --fold after the run has ended")
     if times and (follow or fold):

@@ -35,8 +35,10 @@ class _Source:
         self._models = models
 
     def __getattr__(self, name: str) -> object:
-        model = next((model for model in self._models if hasattr(model, name)), self._models[0])
-        return getattr(model, name)
+        for model in self._models:
+            if hasattr(model, name):
+                return getattr(model, name)
+        raise AttributeError(name)
 
 
 class JsonDocument(Struct):

@@ -64,7 +64,7 @@ def run(
         list[str] | None,
         typer.Option(
             "--env",
-            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own, whose value no file holds.",
+            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own without storing its value.",
         ),
     ] = None,
     torchrun: Annotated[
@@ -74,7 +74,7 @@ def run(
         Path | None, typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Such a run gives no points.")
+        bool, typer.Option("--profile", help="Run under PyTorch's profiler: where the time goes. The run earns no points.")
     ] = False,
     procs: Annotated[int | None, typer.Option("--procs", help="Processes per node, for torchrun.", min=1)] = None,
     launcher: Annotated[
@@ -159,7 +159,7 @@ def run(
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
-    from gpucourse.cli.output import OneRun, RunDocument
+    from gpucourse.cli.output import OneRun
     from gpucourse.runs.prepare import rehearse
     from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.runs.run import run as act
@@ -185,7 +185,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
-        session.present(show_started(result.record), OneRun(run=RunDocument.of(result.record)))
+        session.present(show_started(result.record), OneRun.of(run=result.record))
         return ExitCode.DONE
     return present_run(session, result.followed_run, live)
 

@@ -29,7 +29,7 @@ def trust(
         typer.Option("--remove", help="Stop trusting this folder.", autocompletion=complete.list_trusted_folders),
     ] = None,
 ) -> None:
-    """Trust somebody else's workspace or course: it runs code as you."""
+    """Trust another user's workspace or course: it runs code as you."""
     from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 
