@@ -89,8 +89,8 @@ def answer(
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask one question after another, from the first open one; each answer is stored at once, so that nothing is lost however
-    the person leaves. A question that a run answers is shown with the command of that run."""
+    """Ask one question after another, from the first open one. Each answer is stored at once, so an interruption loses none. A
+    question that a run answers is shown with the command of that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question

@@ -182,12 +182,10 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
             tried_parts = try_parts(context.watched_by(live), exercise, parts)
         session.console.show(show_tried(exercise, tried_parts, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
-    if not scripts:
-        return
-    if complaint := wrong_syntax(scripts):
+    if scripts and (complaint := wrong_syntax(scripts)):
         session.console.warn(f"{complaint}; it was not run")
-        return
-    _run(session, run_request)
+    elif scripts:
+        _run(session, run_request)
 
 
 def _run(session: Session, run_request: RunRequest) -> None:
