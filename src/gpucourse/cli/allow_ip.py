@@ -6,23 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option
-from gpucourse.cli.session import session_of
+from gpucourse.cli.change import change_lab
+from gpucourse.cli.flags import PaidModule, gpu_option
+from gpucourse.cli.session import Session
 
 
 def allow_ip(
-    ctx: typer.Context,
+    session: Session,
     module: PaidModule,
     cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="The address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
     gpu: Annotated[str | None, gpu_option()] = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Let this computer in after its address changed."""
-    from gpucourse.labs.target import find_clocked_target
-
-    session = session_of(ctx)
-    target = find_clocked_target(session.context, module, gpu)
-    return show_change(session, lambda context: target.allow_ip(context, module, cidr=cidr, gpu=gpu), json=json)
+    change_lab(session, module, gpu, lambda target, context: target.allow_ip(context, module, cidr=cidr, gpu=gpu))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.asking import ask_valid, can_answer
+from gpucourse.cli.flags import read_settings
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, UsageError
 from gpucourse.model.answer import AnswerResult
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class SheetFile(JsonDocument):
 
 
 def answer(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
     settings: Annotated[
@@ -48,47 +49,48 @@ def answer(
         ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Answer an exercise's questions; numbers are checked on your run."""
     from gpucourse.learning import answer as act
     from gpucourse.ui.views.answers import answers as view
 
-    session = session_of(ctx)
     context = session.context
     answering = act.begin(context, exercise, run)
     if template:
         path = act.template(context.paths, answering)
-        if json:
-            session.console.document(SheetFile(sheet=path))
+        session.console.document(SheetFile(sheet=path))
         session.console.note(f"fill in {path}, then: gpucourse answer {exercise}")
-        return ExitCode.DONE
+        return
     sheet = context.paths.answers(answering.exercise.id)
     if file is not None:
         results = act.take_file(context, answering, file)
     elif settings:
-        results = act.take(context, answering, pairs(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
-    elif somebody_there(session):
+        results = act.take(context, answering, read_settings(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
+    elif can_answer(session):
         if sheet.is_file():
             act.take_sheet(context, answering.exercise)
         results = _ask_questions(session, answering)
-    elif sheet.is_file() or json:
+    elif sheet.is_file() or session.options.json:
         results = act.take_sheet(context, answering.exercise)
     else:
         raise UsageError(
             "not a terminal, and no answers were given",
             hint=f"gpucourse answer {exercise} --set NAME=ANSWER; or --template, then --file",
         )
-    if json:
-        session.console.document(Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)))
-    step = session.find_step()
-    session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=step))
-    return _code(results, exercise)
+    session.present(
+        view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=session.find_step()),
+        Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)),
+    )
+    if bad := [result.id for result in results if result.verdict == "failed"]:
+        raise CheckFailed(
+            f"{len(bad)} of {len(results)} answers are not right: {', '.join(bad)}",
+            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
+        )
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask one question after another, from the first open one; each answer is stored at once, so that nothing is lost however
-    the person leaves. A question that a run answers is shown with the command of that run."""
+    """Ask one question after another, from the first open one. Each answer is stored at once, so an interruption loses none. A
+    question that a run answers is shown with the command of that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question
@@ -111,20 +113,12 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
             continue
         earlier = answering.answers.get(item.id)
         session.console.show(question(item, number, len(questions), now=None if earlier is None else str(earlier)))
-        while True:
-            line = ask(session, f"{item.unit or 'answer'}> ")
-            if line is None:
-                return answers_of(context, answering.exercise)
-            if not line:
-                break
-            try:
-                act.judge_answer(context.paths, answering, item, line)
-            except ValueError as error:
-                session.console.warn(str(error))
-                continue
+        line = ask_valid(session, f"{item.unit or 'answer'}> ", partial(act.judge_answer, context.paths, answering, item))
+        if line is None:
+            break
+        if line:
             results = act.take(context, answering, {item.id: line})
             session.console.show(judgement(next(result for result in results if result.id == item.id)))
-            break
     return answers_of(context, answering.exercise)
 
 
@@ -136,14 +130,3 @@ def find_first_open(results: Sequence[AnswerResult]) -> int:
         if places := [place for place, answer in questions if answer == verdict]:
             return places[0]
     return 0
-
-
-def _code(results: Sequence[AnswerResult], exercise: str) -> int:
-    bad = [result for result in results if result.verdict == "failed"]
-    if bad:
-        names = ", ".join(result.id for result in bad)
-        raise CheckFailed(
-            f"{len(bad)} of {len(results)} answers are not right: {names}",
-            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
-        )
-    return ExitCode.DONE

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import inspect
 import keyword
 from collections.abc import Callable
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter
+from typing import Annotated, Any
 
 import typer
 
 from gpucourse import __version__
-from gpucourse.cli.help import COMMANDS, CommandHelp, GroupedHelp
+from gpucourse.cli.help import COMMANDS, WITHOUT_JSON, CommandHelp, GroupedHelp
+
+_JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
 
 def tree(named: str | None = None) -> typer.Typer:
@@ -28,15 +33,26 @@ def tree(named: str | None = None) -> typer.Typer:
     )
     app.callback()(_program)
     for name in [named] if named in COMMANDS else COMMANDS:
-        app.command(name=name, cls=CommandHelp)(function_of(name))
+        app.command(name=name, cls=CommandHelp)(find_function(name))
     return app
 
 
-def function_of(command: str) -> Callable[..., int]:
-    """Return the function behind a command, from the file of this package that has the same name."""
+def find_function(command: str) -> Callable[..., object]:
+    """Return the function behind a command in the form that typer calls: with its context, which carries the session, instead
+    of the session, and with --json, which `session.split` reads before."""
     name = name_in_python(command)
-    function: Callable[..., int] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
-    return function
+    function: Callable[..., object] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
+
+    @wraps(function)
+    def call(ctx: typer.Context, *, json: bool = False, **options: Any) -> object:  # noqa: ARG001 (typer passes it)
+        return function(ctx.obj, **options)
+
+    _, *parameters = inspect.signature(function, eval_str=True).parameters.values()
+    context = Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    json = Parameter("json", Parameter.KEYWORD_ONLY, annotation=_JsonFlag, default=False)
+    more = [] if command in WITHOUT_JSON else [json]
+    call.__signature__ = inspect.Signature([context, *parameters, *more])  # type: ignore[attr-defined]
+    return call
 
 
 def name_in_python(command: str) -> str:

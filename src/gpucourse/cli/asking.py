@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
-from contextlib import suppress
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
 
 
-def somebody_there(session: Session) -> bool:
+def can_answer(session: Session) -> bool:
     """Return whether a person can answer: standard input is a terminal, and the output is not a JSON document."""
     return not session.options.json and sys.stdin.isatty()
 
@@ -31,6 +33,33 @@ def ask(session: Session, prompt: str) -> str | None:
         err.write("\n")
     err.apart = False  # the typed line is above
     return line.strip() if line else None
+
+
+def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> str | None:
+    """Return the line that the person types, as `ask` does. If `check` raises ValueError for it, show the reason and ask again;
+    an empty line is not checked."""
+    while line := ask(session, prompt):
+        try:
+            check(line)
+        except ValueError as error:
+            session.console.warn(str(error))
+        else:
+            return line
+    return line
+
+
+@contextmanager
+def set_terminal(change: Callable[[int, int], object], when: int) -> Iterator[int]:
+    """Change the mode of the terminal for a block, by `tty.setraw` or `tty.setcbreak`, and yield its descriptor. `when` is a
+    constant of `termios`: TCSAFLUSH discards keys that were typed before, TCSANOW keeps them."""
+    keys = sys.stdin.fileno()
+    attributes = termios.tcgetattr(keys)
+    try:
+        change(keys, when)
+        yield keys
+    finally:
+        with suppress(termios.error):  # a closed terminal cannot be restored
+            termios.tcsetattr(keys, when, attributes)
 
 
 def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:

@@ -25,29 +25,30 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Never raises."""
-    session = _session(Options(json="--json" in arguments))
+    session = _make_session(Options(json="--json" in arguments))
     try:
         options, words = split(arguments)
-        session = _session(options)
-        with _signals(), closing(session):
+        session = _make_session(options)
+        with _handle_signals(), closing(session):
             return _dispatch(words, session)
-    except GpucourseError as error:
-        session.console.error(error)
-        return int(error.exit_code)
-    except KeyboardInterrupt:
-        session.console.error(Interrupted("interrupted"))
-        return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output has left (`| head`). Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
-    except OSError as error:
-        failure = _explain(error) or _fault(error, session)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the boundary: an error that is not known is a bug, and is reported)
+        failure = _find_failure(error, session)
         session.console.error(failure)
         return int(failure.exit_code)
-    except Exception as error:  # noqa: BLE001 (the boundary: any other error is a bug of gpucourse, and is reported as one)
-        session.console.error(_fault(error, session))
-        return int(ExitCode.FAULT)
+
+
+def _find_failure(error: Exception | KeyboardInterrupt, session: Session) -> GpucourseError:
+    """Return what to show of an error: any that is not known is a bug of gpucourse."""
+    if isinstance(error, GpucourseError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted")
+    known = _explain(error) if isinstance(error, OSError) else None
+    return known or _log_fault(error, session)
 
 
 def _dispatch(arguments: list[str], session: Session) -> int:
@@ -103,7 +104,7 @@ def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
     return int(ExitCode.DONE)
 
 
-def _session(options: Options) -> Session:
+def _make_session(options: Options) -> Session:
     console = Console(
         json=options.json,
         quiet=options.quiet,
@@ -116,7 +117,7 @@ def _session(options: Options) -> Session:
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
+def _handle_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP (a closed terminal) end the program as Ctrl-C does: with everything recorded."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -148,7 +149,7 @@ def _explain(error: OSError) -> GpucourseError | None:
     return None
 
 
-def _fault(error: Exception, session: Session) -> GpucourseError:
+def _log_fault(error: Exception, session: Session) -> GpucourseError:
     """Return the error for a bug of gpucourse: its traceback goes to the workspace's log, or to a temporary file if there is
     none."""
     import tempfile

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, ParametersFlag
+from gpucourse.cli.flags import ParametersFlag
 from gpucourse.cli.output import JsonDocument, OneRun, RunDocument
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, UsageError
 from gpucourse.judge.client import JudgeAnswer
 from gpucourse.model.verdict import ExerciseVerdict
 
@@ -27,49 +27,43 @@ class JudgedRepair(JsonDocument):
 
 
 def break_(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     kind: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank", "code"] | None,
-        typer.Option(
-            "--how", help="Which fault (default: a random one); code: an error in a copy of the script.", show_default=False
-        ),
+        typer.Option("--how", help="Which fault (default: a random one); code: an error in a copy of the script."),
     ] = None,
     repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
     settings: ParametersFlag = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""
-    from gpucourse.cli.flags import pairs
+    from gpucourse.cli.flags import read_settings
     from gpucourse.runs.drill import break_exercise
     from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"
-    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
-    session = session_of(ctx)
+    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], listed))
     context = session.context
     session.console.mode(context.settings.target)
+    if repaired and kind not in {None, "code"}:
+        raise UsageError(
+            f"--repaired is for a copy with a fault in its code, not for {kind}",
+            hint=f"gpucourse break {exercise} --repaired",
+        )
     if repaired:
-        if kind not in {None, "code"}:
-            raise UsageError(
-                f"--repaired is for a copy with a fault in its code, not for {kind}",
-                hint=f"gpucourse break {exercise} --repaired",
-            )
-        return _judge_repair(session, run_request, json=json)
-    if kind == "code":
-        return _break_code(session, run_request, json=json)
-    with session.console.watch() as live:
-        record = break_exercise(context.watched_by(live), run_request, kind).record
-    if json:
+        _judge_repair(session, run_request)
+    elif kind == "code":
+        _break_code(session, run_request)
+    else:
+        with session.console.watch() as live:
+            record = break_exercise(context.watched_by(live), run_request, kind).record
         folder = context.paths.run(record.exercise, record.id).folder
-        session.console.document(OneRun(run=RunDocument.of(record), folder=folder))
-    session.console.show(drill(record))
-    return ExitCode.DONE
+        session.present(drill(record), OneRun.of(run=record, folder=folder))
 
 
-def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int:
+def _break_code(session: Session, run_request: RunRequest) -> None:
     from gpucourse.runs.code_drill import break_code, list_faults
     from gpucourse.ui.views.drill import code_drill
     from gpucourse.workspace.files import read_metrics
@@ -81,24 +75,22 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
     _, exercise = context.catalog.exercise(record.exercise)
     copy = context.paths.broken_copy(exercise.id)
     faults = list_faults(context.catalog)
-    if json:
-        titles = {word: fault.title for word, fault in faults.items()}
-        session.console.document(OneRun(run=RunDocument.of(record), copy=copy, faults=titles))
-    session.console.show(code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults))
-    return ExitCode.DONE
+    titles = {word: fault.title for word, fault in faults.items()}
+    session.present(
+        code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults),
+        OneRun.of(run=record, copy=copy, faults=titles),
+    )
 
 
-def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> int:
+def _judge_repair(session: Session, run_request: RunRequest) -> None:
     from gpucourse.runs.code_drill import judge_repair
     from gpucourse.ui.views.drill import repair as view
 
     context = session.context
     with session.console.watch() as live:
         result = judge_repair(context.watched_by(live), run_request)
-    if json:
-        run = RunDocument.of(result.record)
-        session.console.document(JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
-    session.console.show(view(result))
+    run = RunDocument.of(result.record)
+    session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
         says = result.judged.says if result.judged else "the copy does not run to the end"
         failed = result.judged is None or result.judged.word != "passed"
@@ -107,4 +99,3 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
             hint=f"change the copy in {context.paths.broken_copy(result.record.exercise)}, then: "
             f"gpucourse break {result.record.exercise} --repaired",
         )
-    return ExitCode.DONE

@@ -6,20 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.results import ChangeResult
+    from gpucourse.labs.target import HasClock
 
 
-def show_change(session: Session, act: Callable[[Context], ChangeResult], *, json: bool) -> int:
-    """Change the lab with progress on the screen, and show its new state; return the exit code."""
+def change_lab(session: Session, module: str, gpu: str | None, act: Callable[[HasClock, Context], ChangeResult]) -> None:
+    """Change the module's lab by a method of its target, with progress on the screen, and show its new state."""
+    from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import change_result
 
+    target = find_clocked_target(session.context, module, gpu)
     with session.console.watch() as live:
-        result = act(session.context.watched_by(live))
-    if json:
-        session.console.document(result)
-    session.console.show(change_result(result, session.find_step()))
-    return ExitCode.DONE
+        result = act(target, session.context.watched_by(live))
+    session.present(change_result(result, session.find_step()), result)

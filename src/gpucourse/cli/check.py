@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, RunDocument, field
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExitCode, UnknownName, UsageError
 from gpucourse.model.verdict import ExerciseVerdict
 
@@ -63,7 +62,7 @@ class DiagnosedCode(JsonDocument):
 
 
 def check(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[
         str | None,
         typer.Argument(
@@ -75,26 +74,17 @@ def check(
         bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        str | None,
-        typer.Option(
-            "--diagnosis", help="The fault of the newest drill (break).", show_default=False, autocompletion=complete.faults
-        ),
+        str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)
     ] = None,
     rank: Annotated[
-        int | None,
-        typer.Option("--rank", help="With --diagnosis: the rank at fault.", show_default=False, autocompletion=complete.ranks),
+        int | None, typer.Option("--rank", help="With --diagnosis: the rank at fault.", autocompletion=complete.ranks)
     ] = None,
     run: Annotated[
         str | None,
         typer.Option("--run", help="A run of the exercise (default: the newest).", autocompletion=complete.runs_of_exercise),
     ] = None,
-    json: JsonFlag = False,
 ) -> int:
     """Check a run again, or all exercises, or a diagnosis."""
-    from gpucourse.learning.check import check_all
-    from gpucourse.ui.views.checks import every as view_of_all
-
-    session = session_of(ctx)
     if every == (exercise is not None):
         raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
     if rank is not None and diagnosis is None:
@@ -104,113 +94,98 @@ def check(
     if diagnosis is not None:
         if exercise is None:
             raise UsageError("--diagnosis needs one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
-        return diagnose(session, exercise, diagnosis, rank, json=json)
-    if exercise is not None:
-        return _check_one(session, exercise, run, json=json)
+        _diagnose(session, exercise, diagnosis, rank)
+    elif exercise is not None:
+        return _check_one(session, exercise, run)
+    else:
+        _check_all(session)
+    return ExitCode.DONE
+
+
+def _check_all(session: Session) -> None:
+    """Judge all exercises again. Raises CheckFailed if one does not pass."""
+    from gpucourse.learning.check import check_all
+    from gpucourse.ui.views.checks import every as view
+
     checks = check_all(session.context)
-    if json:
-        session.console.document(CheckedAll(exercises=[CheckedExercise.of(check) for check in checks]))
-    session.console.show(view_of_all(checks))
+    session.present(view(checks), CheckedAll.of(exercises=checks))
     bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if bad:
         raise CheckFailed(
             f"{len(bad)} of {len(checks)} exercises do not pass: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
         )
-    return ExitCode.DONE
 
 
-def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
-    """Judge a run of one exercise again, with the learner's parts, and return the exit code."""
-    from gpucourse.cli.outcome import code_of
-    from gpucourse.learning.check import check, is_script
+def _check_one(session: Session, name: str, run: str | None) -> int:
+    """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, by the checks that the
+    run had; return the exit code."""
+    from gpucourse.cli.outcome import find_exit_code
+    from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
     from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.parts import list_run_parts
     from gpucourse.ui.views.result import check_result
 
-    if is_script(session.context.paths, exercise):
-        return _check_script(session, exercise, run, json=json)
-    if (drill := open_drill(session.context.paths, exercise)) is not None:
-        session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
-    record, verdict = check(session.context, exercise, run)
-    if json:
-        session.console.document(RunCheck(run=record.id, verdict=verdict))
-    _, checked = session.context.catalog.exercise(exercise)
+    context, console = session.context, session.console
+    yours = []
+    if is_script(context.paths, name):
+        record, verdict = check_script(context, name, run)
+        if namesakes := find_namesakes(context.paths, record):
+            console.note(f"run {record.id} is of {record.own_script}; {', '.join(namesakes)} has runs too: --run RUN names one")
+    else:
+        if (drill := open_drill(context.paths, name)) is not None:
+            console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")
+        record, verdict = check(context, name, run)
+        _, exercise = context.catalog.exercise(name)
+        yours = list_run_parts(exercise, verdict.parts, list_part_files(context, exercise))
     view = check_result(record, verdict, session.find_step())
-    if session.console.verbose:
-        yours = list_run_parts(checked, verdict.parts, list_part_files(session.context, checked))
+    if console.verbose:
         view = view._replace(blocks=(*checks(verdict), *yours))
-    session.console.show(view)
-    return code_of(record, verdict)
+    session.present(view, RunCheck(run=record.id, verdict=verdict))
+    return find_exit_code(record, verdict)
 
 
-def _check_script(session: Session, name: str, run: str | None, *, json: bool) -> int:
-    """Judge a run of the learner's own script again, by the checks that the run had, and return the exit code."""
-    from gpucourse.cli.outcome import code_of
-    from gpucourse.learning.check import check_script, find_namesakes
-    from gpucourse.ui.views.checks import checks
-    from gpucourse.ui.views.result import check_result
-
-    record, verdict = check_script(session.context, name, run)
-    if namesakes := find_namesakes(session.context.paths, record):
-        session.console.note(
-            f"run {record.id} is of {record.own_script}; {', '.join(namesakes)} has runs too: --run RUN names one"
-        )
-    if json:
-        session.console.document(RunCheck(run=record.id, verdict=verdict))
-    view = check_result(record, verdict, session.find_step())
-    session.console.show(view._replace(blocks=tuple(checks(verdict))) if session.console.verbose else view)
-    return code_of(record, verdict)
-
-
-def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:
-    """Judge a diagnosis; return exit code 0 if it is right. Raises CheckFailed (5) with a hint if it is wrong, UnknownName."""
+def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> None:
+    """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, UnknownName."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 
-    faults = list_faults(session.context.catalog)
-    if word not in {*HOWS, *faults}:
-        raise UnknownName("fault", word, [*HOWS, *faults])
+    words = [*HOWS, *list_faults(session.context.catalog)]
+    if word not in words:
+        raise UnknownName("fault", word, words)
     if not is_newest_drill(session.context, exercise):
-        return _diagnose_drill(session, exercise, word, rank, json=json)
-    if rank is not None:
+        _diagnose_drill(session, exercise, word, rank)
+    elif rank is None:
+        _diagnose_code(session, exercise, word)
+    else:
         raise UsageError(
             "--rank is for faults of a rank, not for one in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
         )
-    return _diagnose_code(session, exercise, word, json=json)
 
 
-def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) -> int:
+def _diagnose_code(session: Session, exercise: str, word: str) -> None:
     from gpucourse.runs.code_drill import diagnose_code
     from gpucourse.ui.views.drill import code_diagnosis
 
     diagnosis = diagnose_code(session.context, exercise, word)
-    if json:
-        fault = diagnosis.fault
-        document = CodeDiagnosisDocument(
-            right=diagnosis.right,
-            hint=diagnosis.hint,
-            fault=fault.title if fault else None,
-            explanation=fault.explanation if fault else None,
-            copy=diagnosis.copy,
-        )
-        session.console.document(DiagnosedCode(diagnosis=document))
+    fault = diagnosis.fault
+    document = CodeDiagnosisDocument.of(
+        diagnosis, fault=fault.title if fault else None, explanation=fault.explanation if fault else None
+    )
+    session.console.document(DiagnosedCode(diagnosis=document))
     if not diagnosis.right:
         raise CheckFailed(f"not yet: it is not {word}", hint=diagnosis.hint)
     session.console.show(code_diagnosis(exercise, diagnosis))
-    return ExitCode.DONE
 
 
-def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int | None, *, json: bool) -> int:
+def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int | None) -> None:
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
     record, verdict = judge_diagnosis(session.context, exercise, diagnosis, rank)
-    if json:
-        session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
+    session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:
         raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
     session.console.show(diagnosis_result(record, verdict))
-    return ExitCode.DONE

@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, RunDocument, field
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session
 from gpucourse.model.report import Grid
 
 
@@ -31,21 +29,16 @@ class ComparisonDocument(JsonDocument):
 
 
 def compare(
-    ctx: typer.Context,
+    session: Session,
     runs: Annotated[
         list[str],
         typer.Argument(help="Two runs or more of one exercise, or of one script of your own.", autocompletion=complete.runs),
     ],
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Compare runs of one exercise, or of one script."""
     from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 
-    session = session_of(ctx)
     with session.console.watch() as live:
         result = act(session.context.watched_by(live), runs)
-    if json:
-        session.console.document(ComparisonDocument.of(result))
-    session.console.show(view(result, session.find_step()))
-    return ExitCode.DONE
+    session.present(view(result, session.find_step()), ComparisonDocument.of(result))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError
 
 if TYPE_CHECKING:
@@ -19,20 +19,15 @@ Completer = Callable[[typer.Context, str], list[str]]
 Words = Mapping[str, Any]  # the words of the line so far, by the parameter of the command
 
 
-def _complete_from_workspace(names: Callable[[Session], Iterator[str]]) -> Completer:
-    return _complete_with_line(lambda session, _line: names(session), names.__doc__)
+def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
+    """Return the completion of a word that offers these names."""
 
-
-def _complete_with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
-    """Return a completion that also sees the words of the line so far."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:  # not functools.wraps: typer looks at the parameters
         try:
-            return [name for name in names(session_of(ctx), _read_line(ctx)) if name.startswith(incomplete)]
+            return [name for name in names(ctx.obj, _read_line(ctx)) if name.startswith(incomplete)]
         except (GpucourseError, OSError):
             return []
 
-    complete.__doc__ = about or names.__doc__  # not functools.wraps: typer looks at the parameters
     return complete
 
 
@@ -43,21 +38,21 @@ def _read_line(ctx: typer.Context) -> Words:
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
 
-@_complete_from_workspace
-def modules(session: Session) -> Iterator[str]:
+@_complete
+def modules(session: Session, _line: Words) -> Iterator[str]:
     """Yield the numbers of modules."""
     yield from (module.id for module in session.look().catalog.modules)
 
 
-@_complete_from_workspace
-def exercises(session: Session) -> Iterator[str]:
+@_complete
+def exercises(session: Session, _line: Words) -> Iterator[str]:
     """Yield the numbers of exercises."""
     for module in session.look().catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
 
 
-@_complete_from_workspace
-def faults(session: Session) -> Iterator[str]:
+@_complete
+def faults(session: Session, _line: Words) -> Iterator[str]:
     """Yield the words for faults that `break` injects."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
@@ -65,16 +60,15 @@ def faults(session: Session) -> Iterator[str]:
     yield from (*HOWS, *list_faults(session.look().catalog))
 
 
-@_complete_from_workspace
-def lessons(session: Session) -> Iterator[str]:
-    """Yield the numbers of modules, then those of exercises."""
-    catalog = session.look().catalog
-    yield from (module.id for module in catalog.modules)
-    yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
+@_complete
+def lessons(session: Session, _line: Words) -> Iterator[str]:
+    """Yield the numbers of modules and of their exercises."""
+    for module in session.look().catalog.modules:
+        yield from (module.id, *(exercise.id for exercise in module.exercises))
 
 
-@_complete_from_workspace
-def list_trusted_folders(_session: Session) -> Iterator[str]:
+@_complete
+def list_trusted_folders(_session: Session, _line: Words) -> Iterator[str]:
     """Yield the folders of other users that this person trusts."""
     import os
 
@@ -83,87 +77,82 @@ def list_trusted_folders(_session: Session) -> Iterator[str]:
     yield from list_trusted_folders(os.environ)
 
 
-@_complete_from_workspace
-def gpus(_session: Session) -> Iterator[str]:
+@_complete
+def gpus(_session: Session, _line: Words) -> Iterator[str]:
     """Yield the GPUs that can be chosen."""
     from gpucourse.hardware import hardware
 
     yield from hardware().choices
 
 
-@_complete_from_workspace
-def deployed_modules(session: Session) -> Iterator[str]:
+@_complete
+def deployed_modules(session: Session, _line: Words) -> Iterator[str]:
     """Yield the numbers of the modules whose labs are deployed."""
     yield from dict.fromkeys(lab.module for lab in _labs(session))
 
 
-@_complete_from_workspace
-def paid_modules(session: Session) -> Iterator[str]:
+@_complete
+def paid_modules(session: Session, _line: Words) -> Iterator[str]:
     """Yield the numbers of the modules whose deployed labs cost money, and so can be paused and extended."""
     yield from dict.fromkeys(lab.module for lab in _labs(session) if lab.costs)
 
 
-@_complete_with_line
+@_complete
 def nodes(session: Session, line: Words) -> Iterator[str]:
     """Yield the names of the nodes of the module's lab."""
     labs = [lab for lab in _labs(session) if lab.module == line.get("module")]
     yield from (node.name for lab in labs[:1] if lab.inventory for node in lab.inventory.nodes)
 
 
-@_complete_with_line
+@_complete
 def parameters(session: Session, line: Words) -> Iterator[str]:
     """Yield the parameters of the exercise, each with an equals sign; if one has choices, with each of them."""
     for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
-@_complete_with_line
+@_complete
 def predictions(session: Session, line: Words) -> Iterator[str]:
     """Yield what can be predicted of the exercise, with an equals sign."""
     question = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
     yield from (f"{question.id}=",) if question else ()
 
 
-@_complete_with_line
+@_complete
 def checks(session: Session, line: Words) -> Iterator[str]:
     """Yield the names of the exercise's checks."""
     yield from (check.id for check in session.look().catalog.exercise(str(line.get("exercise")))[1].checks)
 
 
-@_complete_with_line
+@_complete
 def questions(session: Session, line: Words) -> Iterator[str]:
     """Yield the exercise's questions, each with an equals sign."""
     yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
 
 
-@_complete_from_workspace
-def runs(session: Session) -> Iterator[str]:
+@_complete
+def runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the ids of runs, newest first; the word of a run if no other run has it; the exercises and scripts that have
     runs."""
-    from gpucourse.workspace import runs as records
-    from gpucourse.workspace.paths import RunPaths
-
-    folders = [folder for folder in records.list_folders(session.look().paths) if RunPaths(folder).record.exists()]
-    folders.sort(key=lambda folder: folder.name, reverse=True)
-    yield from _name_runs([(folder.name, folder.parent.name) for folder in folders])
+    yield from _name_runs(_records(session))
 
 
-@_complete_from_workspace
-def active_runs(session: Session) -> Iterator[str]:
+@_complete
+def active_runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the runs that have not ended, as `runs` names them."""
     from gpucourse.workspace import runs as records
 
-    yield from _name_runs([(record.id, record.subject) for record in records.under_way(session.look().paths)[::-1]])
+    yield from _name_runs(records.under_way(session.look().paths)[::-1])
 
 
-@_complete_with_line
+@_complete
 def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
     """Yield the ids of the exercise's runs, newest first."""
     number = line.get("exercise") or line.get("number")
     yield from (record.id for record in _records(session) if number in {None, record.subject})
 
 
-@_complete_with_line
+@_complete
 def ranks(session: Session, line: Words) -> Iterator[str]:
     """Yield the ranks of the run, or of the exercise's newest."""
     from gpucourse.workspace import runs as records
@@ -185,9 +174,9 @@ def _records(session: Session) -> list[RunRecord]:
     return records.readable(session.look().paths)[0][::-1]
 
 
-def _name_runs(listed: list[tuple[str, str]]) -> Iterator[str]:
+def _name_runs(records: list[RunRecord]) -> Iterator[str]:
     """Yield the names of runs: their ids, the words that only one id has, and the exercises or scripts."""
-    yield from (run_id for run_id, _ in listed)
-    words = sorted(run_id.rsplit("-", 1)[-1] for run_id, _ in listed)
-    yield from (word for word, same in groupby(words) if len(list(same)) == 1)
-    yield from dict.fromkeys(subject for _, subject in listed)
+    yield from (record.id for record in records)
+    words = Counter(record.id.rsplit("-", 1)[-1] for record in records)
+    yield from (word for word, count in words.items() if count == 1)
+    yield from dict.fromkeys(record.subject for record in records)

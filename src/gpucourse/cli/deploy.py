@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, any_gpu, choice_option, name_two_gpus, parse_seconds
+from gpucourse.cli.flags import ModuleArgument, choice_option, name_gpus, name_two_gpus, parse_seconds, split_list
 from gpucourse.cli.output import UNSET, JsonDocument, LabDocument, UnsetType
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode, Interrupted
+from gpucourse.cli.session import Session
+from gpucourse.errors import Interrupted
 from gpucourse.labs.target import list_targets
 from gpucourse.model.cloud import Finding, Sibling
 from gpucourse.ui.console import ErrorDocument, describe_errors
@@ -23,7 +23,7 @@ from gpucourse.ui.console import ErrorDocument, describe_errors
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
     from gpucourse.labs.request import DeployRequest
-    from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal, UnknownHosts
+    from gpucourse.labs.results import BuildResult, PricedProposal, UnknownHosts
     from gpucourse.labs.target import Target
     from gpucourse.model.record import RunRecord
 
@@ -100,53 +100,35 @@ class BuiltLabs(QuoteList):
 
 
 def deploy(
-    ctx: typer.Context,
+    session: Session,
     module: ModuleArgument,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.")] = None,
     target: Annotated[
         str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
     ] = None,
     link: Annotated[
-        str | None,
-        typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.", show_default=False),
+        str | None, typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option(
-            "--gpu",
-            help=f"On AWS: {any_gpu()}; any: the cheapest today; several side by side: {name_two_gpus()}",
-            show_default=False,
-        ),
+        typer.Option("--gpu", help=f"On AWS: {name_gpus()}; any: the cheapest today; several side by side: {name_two_gpus()}"),
     ] = None,
     size: Annotated[
-        str | None,
-        typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.", show_default=False),
+        str | None, typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.")
     ] = None,
     spot: Annotated[
-        bool | None,
-        typer.Option(
-            "--spot/--no-spot", help="On AWS: spot instances, cheaper, but AWS may take them back.", show_default=False
-        ),
+        bool | None, typer.Option("--spot/--no-spot", help="On AWS: spot instances, cheaper, but AWS may take them back.")
     ] = None,
-    region: Annotated[
-        str | None, typer.Option("--region", help="On AWS: the region, such as us-east-2.", show_default=False)
-    ] = None,
-    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.", show_default=False)] = None,
+    region: Annotated[str | None, typer.Option("--region", help="On AWS: the region, such as us-east-2.")] = None,
+    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.")] = None,
     ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the only address that may log in: 203.0.113.7/32")] = "",
-    hosts: Annotated[
-        str | None,
-        typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222", show_default=False),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option("--key", help="On hosts: the private key to log in with.", show_default=False),
-    ] = None,
+    hosts: Annotated[str | None, typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="On hosts: the private key to log in with.")] = None,
     trust: Annotated[
-        list[str] | None,
-        typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...", show_default=False),
+        list[str] | None, typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...")
     ] = None,
     on_login_node: Annotated[
         bool, typer.Option("--on-login-node", help="On hosts: compute on a login node of a Slurm cluster, too.")
@@ -158,14 +140,12 @@ def deploy(
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
     ] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Deploy the lab of a module; run again, it repairs dead nodes."""
     from gpucourse.labs.deploy import choose_target
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import UnknownHosts
 
-    session = session_of(ctx)
     request = DeployRequest(
         module=module,
         nodes=nodes,
@@ -173,14 +153,14 @@ def deploy(
         dry_run=dry_run,
         link=link,
         unpack_slurm=unpack_slurm,
-        gpu=_parts(gpu),
+        gpu=split_list(gpu),
         size=size,
         spot=spot,
         region=region,
         ttl_s=parse_seconds(ttl, f"gpucourse deploy {module} --target aws --ttl 4h", flag="--ttl"),
         ssh_cidr=ssh_cidr,
         over_budget=over_budget,
-        hosts=_parts(hosts),
+        hosts=split_list(hosts),
         key=key,
         trust=tuple(trust or ()),
         on_login_node=on_login_node,
@@ -189,42 +169,50 @@ def deploy(
     request = replace(request, target=chosen_target.name)
     session.console.mode(chosen_target.name)
     try:
-        return _deploy(session, chosen_target, request, yes=yes, json=json)
+        _deploy(session, chosen_target, request, yes=yes)
     except UnknownHosts as error:
         if session.options.json or not sys.stdin.isatty() or not _is_vouched(session, error):
             raise
         trusted = (*request.trust, *(stranger.fingerprint for stranger in error.strangers))
-        return _deploy(session, chosen_target, replace(request, trust=trusted), yes=yes, json=json)
+        _deploy(session, chosen_target, replace(request, trust=trusted), yes=yes)
 
 
-def _parts(text: str | None) -> tuple[str, ...]:
-    """Return the words between the commas."""
-    return tuple(filter(None, (text or "").replace(" ", "").split(",")))
+def _is_vouched(session: Session, error: UnknownHosts) -> bool:
+    """Return whether the person confirms every fingerprint. `--yes` does not confirm them."""
+    return all(
+        session.console.ask(f"{host.typed} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
+        for host in error.strangers
+    )
 
 
-def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool, json: bool) -> int:
+def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
+    """Show what would be built; build it if the person agrees to what it costs, and to the runs that end."""
     from gpucourse.labs.results import PricedProposal
+    from gpucourse.ui.views.cloud import quote
+    from gpucourse.ui.views.lab import deploy_plan
 
+    prices = None
     with ExitStack() as stack:
         with session.console.watch() as live:
-            context = session.context.watched_by(live)
-            proposal = stack.enter_context(target.propose(context, request))
-            priced = proposal if isinstance(proposal, PricedProposal) else None
-            stops = priced is not None or request.dry_run or proposal.ends
-            built = None if stops else target.build(context, proposal)
-        if priced is not None:
-            return _deploy_priced(session, target, request, priced, yes=yes, json=json)
-        if proposal.ends:
-            _agree(session, request, proposal.ends, yes=yes)
-        if request.dry_run:
-            return _show_plan(session, proposal.planned, json=json)
-        if built is None:
-            with session.console.watch() as live:
-                built = target.build(session.context.watched_by(live), proposal)
-    return _show_built(session, built, ask=not yes, json=json)
+            proposal = stack.enter_context(target.propose(session.context.watched_by(live), request))
+        if isinstance(proposal, PricedProposal):
+            prices = _make_quote_list(proposal)  # before it is built: AWS may have room for the lab elsewhere only
+            if request.dry_run:
+                session.present(quote(proposal, command=request.command), prices)
+                return
+            _agree_to_costs(session, request, proposal, yes=yes)
+        else:
+            if proposal.ends:
+                _agree_to_ends(session, request, proposal.ends, yes=yes)
+            if request.dry_run:
+                session.present(deploy_plan(proposal.planned), OneBuiltLab.of(proposal.planned))
+                return
+        with session.console.watch() as live:
+            built = target.build(session.context.watched_by(live), proposal)
+    _show_built(session, built, prices, ask=not yes)
 
 
-def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
+def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
     """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
@@ -232,56 +220,36 @@ def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], 
     session.console.show(ending_runs(runs))
     if request.dry_run:
         return
-    named, command = ", ".join(run.id for run in runs), request.command
-    reason = f"nodes of {runs[0].stack} go away or are made again, and run {named} is still on them"
+    names, command = ", ".join(run.id for run in runs), request.command
+    reason = f"nodes of {runs[0].stack} go away or are made again, and run {names} is still on them"
     if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 
-def _deploy_priced(
-    session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
-) -> int:
-    """Show what would be built and what it costs; build it if the person agrees."""
+def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedProposal, *, yes: bool) -> None:
+    """Show the costs, and ask for confirmation. Raises UsageError above the budget, Interrupted if the person declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.cloud import quote
 
     command = request.command
-    if request.dry_run:
-        if json:
-            session.console.document(_make_quote_list(proposal))
-        session.console.show(quote(proposal, command=command))
-        return ExitCode.DONE
     if proposal.matters:
         session.console.show(quote(proposal))
     proposal.budget.check(proposal.usd_to_the_end, over_budget=request.over_budget, command=command)
     question = "Build this?" if any(plan.creates for plan in proposal.plans) else "Change the lab like this?"
     if proposal.matters and not confirm(session, question, yes=yes, command=command):
-        raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)
-    prices = _make_quote_list(proposal)  # those that the person agreed to: AWS may have room for the lab elsewhere only
-    with session.console.watch() as live:
-        built = target.build(session.context.watched_by(live), proposal)
-    return _show_built(session, built, prices=prices, ask=not yes, json=json)
+        raise Interrupted(f"nothing was {'built, so nothing costs money' if proposal.fresh else 'changed'}", hint=command)
 
 
-def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
-    from gpucourse.ui.views.lab import deploy_plan
-
-    if json:
-        session.console.document(OneBuiltLab.of(planned))
-    session.console.show(deploy_plan(planned))
-    return ExitCode.DONE
-
-
-def _show_built(session: Session, built: BuildResult, *, prices: QuoteList | None = None, ask: bool, json: bool) -> int:
+def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
     """Show every lab that exists. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
 
     context, console = session.context, session.console
-    if json and prices is None:  # it is one lab
+    if prices is None:  # it is one lab
         console.document(OneBuiltLab.of(built.labs[0]))
-    elif json:
+    else:
         document = BuiltLabs.of(prices, labs=built.labs)
         if built.errors:
             document.error = describe_errors(built.errors)
@@ -292,12 +260,7 @@ def _show_built(session: Session, built: BuildResult, *, prices: QuoteList | Non
         console.show(show(lab, ssh_config, session.find_step(), whole=console.verbose))
     if built.labs:
         offer_line(session, built.labs[0].deployment.module, ask=ask)
-    if not built.errors:
-        return ExitCode.DONE
-    *milder, worst = sorted(built.errors, key=lambda error: error.exit_code)
-    for error in milder:
-        console.error(error)
-    raise worst
+    session.fail(built.errors)
 
 
 def _make_quote_list(proposal: PricedProposal) -> QuoteList:
@@ -306,18 +269,12 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
         quotes=[
             QuoteDocument.of(
                 plan,
-                stack=plan.deployment.stack,
-                module=plan.choice.module.id,
+                plan.deployment.cloud,
+                plan.deployment,
+                plan.choice,
                 title=plan.choice.module.title,
-                region=plan.deployment.cloud.region,
-                zone=plan.deployment.cloud.zone,
-                instance_type=plan.deployment.cloud.instance_type,
-                gpu=plan.deployment.cloud.gpu,
-                market=plan.deployment.cloud.market,
                 nodes=plan.deployment.nodes_wanted,
-                expires=plan.deployment.cloud.expires,
                 usual_hours=plan.choice.need.hours,
-                head=plan.choice.head,
                 usd_per_hour=f"{plan.per_hour:.4f}",
                 usd_to_the_end=f"{plan.to_the_end:.2f}",
                 usd_usually=f"{plan.usually:.2f}",
@@ -335,12 +292,4 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
         spent_usd=f"{budget.spent:.4f}",
         reserved_usd=f"{budget.reserved:.4f}",
         left_usd=f"{budget.remaining:.4f}" if budget.remaining is not None else None,
-    )
-
-
-def _is_vouched(session: Session, error: UnknownHosts) -> bool:
-    """Return whether the person confirms every fingerprint. `--yes` does not confirm them."""
-    return all(
-        session.console.ask(f"{host.typed} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
-        for host in error.strangers
     )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu, check_gpu, choice_option
+from gpucourse.cli.flags import choice_option, gpu_option
 from gpucourse.cli.output import UNSET, JsonDocument, UnsetType
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import Interrupted, UsageError
 from gpucourse.labs.target import list_targets
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.node import SIMULATED
@@ -29,7 +29,7 @@ class Destroyed(JsonDocument):
 
 
 def destroy(
-    ctx: typer.Context,
+    session: Session,
     module: Annotated[
         str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.deployed_modules)
     ] = None,
@@ -37,16 +37,7 @@ def destroy(
     target: Annotated[
         str | None, choice_option("--target", "Only the lab on this target, if the module has several.", list_targets())
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            "--gpu",
-            help=f"Only the lab with that GPU: {any_gpu()}.",
-            callback=check_gpu,
-            autocompletion=complete.gpus,
-            show_default=False,
-        ),
-    ] = None,
+    gpu: Annotated[str | None, gpu_option("Only the lab with that GPU")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
     forget_unreachable: Annotated[
@@ -55,17 +46,15 @@ def destroy(
             "--forget-unreachable", help="On hosts: forget what cannot be reached any more, and say what may be left there."
         ),
     ] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Collect outputs, take the lab down, prove that nothing is left."""
-    from gpucourse.cli.ssh_include import take_line_away
+    from gpucourse.cli.ssh_include import remove_line
     from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroy_result
 
     if (module is None) == (not everything):
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
-    session = session_of(ctx)
     context = session.context
     with session.console.watch() as live:
         request = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
@@ -79,17 +68,16 @@ def destroy(
             result = act(context.watched_by(live), survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
             raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
-    take_line_away(session)
-    if json:
-        error = describe_errors(result.errors) if result.errors else UNSET
-        session.console.document(Destroyed(receipts=result.receipts, error=error))
+    remove_line(session)
+    error = describe_errors(result.errors) if result.errors else UNSET
+    session.console.document(Destroyed(receipts=result.receipts, error=error))
     if result.receipts or not result.errors:
         subject = _describe_missing(module, target, gpu)
         other_labs, whole = survey_result.others, session.console.verbose
         session.console.show(
             destroy_result(result.receipts, context.paths.receipts, not_deployed=subject, deployed_labs=other_labs, whole=whole)
         )
-    return _worst(session, result.errors)
+    session.fail(result.errors)
 
 
 def _format_command(request: DestroyRequest, *, discard: bool) -> str:
@@ -122,13 +110,3 @@ def _describe_missing(module: str | None, target: str | None, gpu: str | None) -
     """Return the message for labs that are not deployed."""
     text = f"Module {module} is not deployed" if module else "No such lab is deployed"
     return text + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
-
-
-def _worst(session: Session, errors: list[GpucourseError]) -> int:
-    """Show all errors but the worst, and raise that one: it decides the exit code."""
-    if not errors:
-        return ExitCode.DONE
-    *milder, worst = sorted(errors, key=lambda error: error.exit_code)
-    for error in milder:
-        session.console.error(error)
-    raise worst

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, choice_option, name_two_gpus
+from gpucourse.cli.flags import YesFlag, choice_option, name_gpus, name_two_gpus, split_list
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, UsageError
 from gpucourse.labs.results import ModulePrice, ShortQuota
 from gpucourse.labs.target import list_targets
@@ -60,34 +60,22 @@ class Setup(JsonDocument):
 
 
 def doctor(
-    ctx: typer.Context,
+    session: Session,
     target: Annotated[
         str | None, choice_option("--target", "What to check: this machine, or your AWS account.", list_targets())
     ] = None,
     module: Annotated[
-        str | None,
-        typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
+        str | None, typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules)
     ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option("--region", help="An AWS region other than the one in gpucourse.yaml.", show_default=False),
-    ] = None,
+    region: Annotated[str | None, typer.Option("--region", help="An AWS region other than the one in gpucourse.yaml.")] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu",
-            help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {name_two_gpus()}",
-            show_default=False,
+            "--gpu", help=f"On AWS: the GPU, instead of the course's choice: {name_gpus()}; or several: {name_two_gpus()}"
         ),
     ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", help="On AWS: another number of nodes, with --module.", show_default=False),
-    ] = None,
-    spot: Annotated[
-        bool | None,
-        typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.", show_default=False),
-    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: another number of nodes, with --module.")] = None,
+    spot: Annotated[bool | None, typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.")] = None,
     ssh_cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
@@ -99,96 +87,75 @@ def doctor(
         bool, typer.Option("--request-quota", help="Ask AWS to raise the quotas that are too small.")
     ] = False,
     yes: YesFlag = False,
-    json: JsonFlag = False,
 ) -> int:
     """Everything that would stop the course, and how to fix it."""
     from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount, find_target, load_targets
+    from gpucourse.ui.tables import Code, View
 
-    session = session_of(ctx)
     accounts = [target_class for target_class in load_targets() if isinstance(target_class, HasAccount)]
     if policy or setup:
         place = region or session.look().settings.region
         text = accounts[0].policy(place) if policy else accounts[0].setup(place)
         content = parse(text)
-        return _print_file(session, text, Policy(policy=content) if policy else Setup(setup=content), json=json)
+        document = Policy(policy=content) if policy else Setup(setup=content)
+        session.present(View(blocks=(Code(text.rstrip("\n")),)), document)
+        return ExitCode.DONE
     selected = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(selected, HasAccount):
-        typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
-        flags = {name: value is not None for name, value in typed.items()}
-        _refuse_aws_options(**flags, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
-        return _machine(session, selected.name, module, json=json)
-    look = PreflightRequest(
+        typed = {"--region": region, "--gpu": gpu, "--nodes": nodes, "--spot": spot, "--ssh-cidr": ssh_cidr or None}
+        if flags := [flag for flag, value in typed.items() if value is not None] + ["--request-quota"] * request_quota:
+            command = f"gpucourse doctor --target aws {' '.join(flags)}"
+            raise UsageError(f"{' and '.join(flags)}: only with --target aws", hint=command)
+        return _machine(session, selected.name, module)
+    request = PreflightRequest(
         module=module,
-        gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
+        gpu=tuple(dict.fromkeys(split_list((gpu or "").lower()))),
         nodes=nodes,
         region=region,
         spot=spot,
         ssh_cidr=ssh_cidr,
     )
     if request_quota:
-        return _request(session, selected, look, yes=yes, json=json)
-    return _account(session, selected, look, json=json)
+        return _request(session, selected, request, yes=yes)
+    return _account(session, selected, request)
 
 
-def _machine(session: Session, target: str, module: str | None, *, json: bool) -> int:
+def _machine(session: Session, target: str, module: str | None) -> int:
     from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
     findings = act(session.context, target, module)
-    if json:
-        session.console.document(Examination(findings=findings))
-    session.console.show(machine(findings, session.find_step(), module or ""))
+    session.present(machine(findings, session.find_step(), module or ""), Examination(findings=findings))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 
-def _account(session: Session, target: HasAccount, look: PreflightRequest, *, json: bool) -> int:
+def _account(session: Session, target: HasAccount, request: PreflightRequest) -> int:
     from gpucourse.ui.views.doctor import account
 
     with session.console.watch() as live:
-        examined = target.examine(session.context.watched_by(live), look)
-    if json:
-        session.console.document(ExaminedAccount.of(examined, target=target.name))
-    session.console.show(account(examined, session.find_step()))
+        examined = target.examine(session.context.watched_by(live), request)
+    session.present(account(examined, session.find_step()), ExaminedAccount.of(examined, target=target.name))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 
-def _request(session: Session, target: HasAccount, look: PreflightRequest, *, yes: bool, json: bool) -> int:
+def _request(session: Session, target: HasAccount, request: PreflightRequest, *, yes: bool) -> int:
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.doctor import quota_requests, quotas
 
     context = session.context
     with session.console.watch() as live:
-        short = target.short_quotas(context.watched_by(live), look)
+        short = target.short_quotas(context.watched_by(live), request)
     quota_gaps = [short_quota for short_quota in short if short_quota.can_be_requested]
-    session.console.show(quotas(short, look.region or context.settings.region))
+    session.console.show(quotas(short, request.region or context.settings.region))
     many = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
-    command = target.request_command(look)
-    command += " --spot" if look.spot else ""
+    command = target.request_command(request)
+    command += " --spot" if request.spot else ""
     agreed = bool(quota_gaps) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=command)
-    requests = target.request_quotas(context, look, quota_gaps) if agreed else []
-    if json:
-        session.console.document(Quotas(quotas=short, requests=requests))
+    requests = target.request_quotas(context, request, quota_gaps) if agreed else []
+    session.console.document(Quotas(quotas=short, requests=requests))
     if requests:
         session.console.show(quota_requests(requests))
     elif quota_gaps:
-        session.console.note("Nothing was asked.")
+        session.console.note("Nothing was requested.")
     return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE
-
-
-def _print_file(session: Session, text: str, document: JsonDocument, *, json: bool) -> int:
-    from gpucourse.ui.tables import Code, View
-
-    if json:
-        session.console.document(document)
-    session.console.show(View(blocks=(Code(text.rstrip("\n")),)))
-    return ExitCode.DONE
-
-
-def _refuse_aws_options(**usage: bool) -> None:
-    flags = [f"--{name.replace('_', '-')}" for name, is_set in usage.items() if is_set]
-    if flags:
-        raise UsageError(
-            f"{' and '.join(flags)}: only with --target aws",
-            hint=f"gpucourse doctor --target aws {' '.join(flags)}",
-        )

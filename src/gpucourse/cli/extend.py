@@ -6,29 +6,26 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option, parse_seconds
-from gpucourse.cli.session import session_of
+from gpucourse.cli.change import change_lab
+from gpucourse.cli.flags import PaidModule, gpu_option, parse_seconds
+from gpucourse.cli.session import Session
 
 
 def extend(
-    ctx: typer.Context,
+    session: Session,
     module: PaidModule,
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
     gpu: Annotated[str | None, gpu_option()] = None,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", "--yes", "-y", help="Extend it even if that exceeds the budget.")
     ] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """More time for a lab on AWS before it ends itself."""
     from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import more_time as view
 
-    session = session_of(ctx)
     seconds = parse_seconds(duration, f"gpucourse extend {module} 2h")
-    target = find_clocked_target(session.context, module, gpu)
-    extension = target.more_time(session.context, module, seconds, gpu=gpu)
+    extension = find_clocked_target(session.context, module, gpu).more_time(session.context, module, seconds, gpu=gpu)
     if extension.above_budget:
         session.console.show(view(extension))
-    return show_change(session, lambda context: target.extend(context, extension, over_budget=over_budget), json=json)
+    change_lab(session, module, gpu, lambda target, context: target.extend(context, extension, over_budget=over_budget))

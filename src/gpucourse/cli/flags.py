@@ -13,7 +13,7 @@ from gpucourse.errors import UnknownName, UsageError, suggest
 from gpucourse.units import parse_duration
 
 
-def any_gpu() -> str:
+def name_gpus() -> str:
     """Return the GPUs that can be chosen, cheapest first, in the words of a help text: t4, l4 or a10g."""
     from gpucourse.hardware import hardware  # reading the table costs 3 ms, and most commands name no GPU
 
@@ -28,8 +28,6 @@ def name_two_gpus() -> str:
     return ",".join(hardware().choices[:2])
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
-
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
 DeployedModule = Annotated[
@@ -41,8 +39,7 @@ PaidModule = Annotated[
 ]
 
 ParametersFlag = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A parameter: --set batch_size=64", autocompletion=complete.parameters),
+    list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64", autocompletion=complete.parameters)
 ]
 
 RunArgument = Annotated[
@@ -53,15 +50,9 @@ RunArgument = Annotated[
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs).")]
 
 
-def gpu_option() -> OptionInfo:
+def gpu_option(text: str = "Which lab, if the module has several") -> OptionInfo:
     """Return the option --gpu of a command about one lab of a module."""
-    option: OptionInfo = typer.Option(
-        "--gpu",
-        help=f"Which lab, if the module has several: {any_gpu()}.",
-        callback=check_gpu,
-        autocompletion=complete.gpus,
-        show_default=False,
-    )
+    option: OptionInfo = typer.Option("--gpu", help=f"{text}: {name_gpus()}.", callback=check_gpu, autocompletion=complete.gpus)
     return option
 
 
@@ -90,12 +81,16 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
         metavar=f"[{'|'.join(names)}]",
         callback=check,
         autocompletion=lambda incomplete: [name for name in names if name.startswith(incomplete)],
-        show_default=False,
     )
     return option
 
 
-def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
+def split_list(text: str | None) -> tuple[str, ...]:
+    """Return the words between the commas."""
+    return tuple(filter(None, (text or "").replace(" ", "").split(",")))
+
+
+def read_settings(settings: Sequence[str], hint: str) -> dict[str, str]:
     """Return the value of each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
     given twice, because it is unclear which value is meant."""
     values: dict[str, str] = {}

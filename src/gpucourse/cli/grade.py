@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.asking import ask, ask_valid, can_answer
 from gpucourse.cli.output import UNSET, CardDocument, JsonDocument, UnsetType
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, GpucourseError, UsageError
 from gpucourse.grading.edits import FileEdit, count_script_lines
 from gpucourse.model.event import Note
 from gpucourse.model.score import PartScore, QuizScore
@@ -83,20 +82,18 @@ class GradedBundles(JsonDocument):
 
 
 def grade(
-    ctx: typer.Context,
+    session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
+        bool, typer.Option("--review", help="Judge free text; it counts only in another learner's bundle.")
     ] = False,
     judge: Annotated[
-        list[str] | None,
-        typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent)."),
+        list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
-        list[Path] | None,
-        typer.Option("--open", help="Open what a learner handed in; several make a class table."),
+        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several make a class table.")
     ] = None,
     exercise: Annotated[
         str | None,
@@ -119,52 +116,51 @@ def grade(
         typer.Argument(
             metavar="[EXERCISE|MODULE|BUNDLE...]",
             help="An exercise (3.2) or a module (3), whose points are shown; after --open, more bundles: grade --open *.zip.",
-            show_default=False,
             autocompletion=complete.lessons,
         ),
     ] = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Your points, from evidence; or those of a bundle."""
     subject = None if open_ or not words else words[0]
     if subject is not None:
         _check_subject(subject, alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
     if rerun is not None:
-        _check_alone("--rerun", rerun, bundle, open_, csv, review, judge)
         from gpucourse.cli.grade_rerun import show_reruns
 
-        return show_reruns(session_of(ctx), rerun, exercise, original=original, yes=yes)
+        _check_alone("--rerun", rerun, bundle, open_, csv, review, judge)
+        show_reruns(session, rerun, exercise, original=original, yes=yes)
+        return
     if original or yes:
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
     opened = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
     if exercise is not None and len(opened) != 1:
         raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
-    if csv and json:
+    if csv and session.options.json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
-    session = session_of(ctx)
     context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
-    if bundle is not None:
-        _check_alone("--bundle", bundle, open_, csv, review, judge)
-        return _bundle(session, context, bundle, by, json=json)
     judging = bool(review or judge)
-    if judging and len(opened) > 1:
-        hint = f"gpucourse grade --open {_quote(opened[0])} --review"
-        raise UsageError("--review takes one bundle at a time", hint=hint)
-    if opened:
-        ask_for = (lambda inside: _review(session, inside, judge or [], by, opened[0])) if judging else None
-        return _show_bundles(session, context, opened, ask_for, exercise, csv=csv, json=json)
-    if judging:
-        _review(session, context, judge or [], by)
-    return _show_own(session, context, subject, csv=csv, json=json)
+    if bundle is not None:
+        _check_alone("--bundle", bundle, open_, csv, judging)
+        _pack_bundle(session, context, bundle, by)
+    elif opened:
+        if judging and len(opened) > 1:
+            hint = f"gpucourse grade --open {_quote(opened[0])} --review"
+            raise UsageError("--review accepts one bundle at a time", hint=hint)
+        judge_answers = (lambda inside: _review(session, inside, judge or [], by, opened[0])) if judging else None
+        _show_bundles(session, context, opened, judge_answers, exercise, csv=csv)
+    else:
+        if judging:
+            _review(session, context, judge or [], by)
+        _show_own(session, context, subject, csv=csv)
 
 
 def _check_subject(subject: str, *, alone: bool) -> None:
     """Raise UsageError if the word is a file, or if the command also asks for something that does not belong to its points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
-        raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+        raise UsageError(f"{subject}: what should grade do with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
     if not alone:
         raise UsageError(
-            f"grade {subject} shows points, and takes only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
+            f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
         )
 
 
@@ -174,7 +170,7 @@ def _check_alone(option: str, path: Path, *values: object) -> None:
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
 
-def _show_own(session: Session, context: Context, subject: str | None, *, csv: bool, json: bool) -> int:
+def _show_own(session: Session, context: Context, subject: str | None, *, csv: bool) -> None:
     from gpucourse.learning.grade import grade as act
     from gpucourse.learning.grade import grade_subject, name_learner
     from gpucourse.learning.review.edits import list_all_edits
@@ -186,11 +182,12 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
     if csv:
         edits = list_all_edits(context)
         console.text(views.format_csv([(name_learner(context.settings), now_utc(), points, edits)]))
-    elif json:
-        console.document(Points.of(points))
     else:
-        console.show(views.grade(points, subject=title, verbose=console.verbose))
-    return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
+        session.present(views.grade(points, subject=title, verbose=console.verbose), Points.of(points))
+    if points.changed:
+        raise CheckFailed(
+            f"files were changed: {_shorten(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"
+        )
 
 
 def _show_bundles(
@@ -201,8 +198,7 @@ def _show_bundles(
     exercise: str | None,
     *,
     csv: bool,
-    json: bool,
-) -> int:
+) -> None:
     """Show the points of every bundle that can be opened, then why others cannot; the worst error decides the exit code."""
     from gpucourse.ui.views import grade as views
 
@@ -221,16 +217,16 @@ def _show_bundles(
     if csv:
         rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded]
         console.text(views.format_csv(rows))
-    elif json:
+    else:
         bundles = [_describe_bundle(item, exercise) for item in graded]
         console.document(GradedBundles(bundles=bundles, errors=[error.what for error in errors]))
-    elif exercise is not None:
-        console.show(views.edits(graded[0], exercise))
-    elif len(paths) > 1:
-        console.show(views.class_table(graded, broken=len(errors)))
-    else:
-        console.show(views.bundle_grade(graded[0], verbose=console.verbose))
-    return _worst(session, [*errors, *_list_changed(graded)])
+        if exercise is not None:
+            console.show(views.edits(graded[0], exercise))
+        elif len(paths) > 1:
+            console.show(views.class_table(graded, broken=len(errors)))
+        else:
+            console.show(views.bundle_grade(graded[0], verbose=console.verbose))
+    session.fail([*errors, *_list_changed(graded)])
 
 
 def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
@@ -239,7 +235,7 @@ def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
             hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
-            yield CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint)
+            yield CheckFailed(f"files were changed: {path.name}: {_shorten(files)}", hint=hint)
 
 
 def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
@@ -269,25 +265,12 @@ def _grade_bundle(context: Context, path: Path, review: Callable[[Context], None
         return grade_bundle(bundle)
 
 
-def _worst(session: Session, errors: list[GpucourseError]) -> int:
-    """Show all errors but the worst, and raise that one: it decides the exit code."""
-    if not errors:
-        return ExitCode.DONE
-    *milder, worst = sorted(errors, key=lambda error: error.exit_code)
-    for error in milder:
-        session.console.error(error)
-    raise worst
-
-
-def _bundle(session: Session, context: Context, path: Path, by: str | None, *, json: bool) -> int:
+def _pack_bundle(session: Session, context: Context, path: Path, by: str | None) -> None:
     from gpucourse.learning.bundle import pack
     from gpucourse.ui.views.grade import new_bundle
 
     card = pack(context, path, by=by)
-    if json:
-        session.console.document(NewBundle(bundle=path, card=CardDocument.of(card)))
-    session.console.show(new_bundle(card, str(path)))
-    return ExitCode.DONE
+    session.present(new_bundle(card, str(path)), NewBundle.of(bundle=path, card=card))
 
 
 def _review(session: Session, context: Context, judgements: list[str], by: str | None, bundle: Path | None = None) -> None:
@@ -313,7 +296,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
     if not waiting:
         session.console.note("nothing is waiting for review")
         return
-    if not somebody_there(session):
+    if not can_answer(session):
         first, opened = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
         raise UsageError(
             f"answers to review: {len(waiting)}; this is not a terminal",
@@ -333,30 +316,24 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
         session.console.show(pending_answer(pending, number, len(waiting)))
-        while (line := ask(session, "percent> ")) is not None:
-            percent = line.removesuffix("%").strip()
-            if not line:
-                break
-            if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
-                session.console.warn(f"'{line}' is not a whole number from 0 to 100")
-                continue
-            comment = ask(session, "comment for the learner> ") or ""
-            judgement = act.judgement(
-                context, pending.exercise, pending.id, int(percent) / 100, by=name or usual, comment=comment
-            )
-            act.keep(context, [judgement])
-            break
+        line = ask_valid(session, "percent> ", _read_share)
         if line is None:
             return
+        if line:
+            comment = ask(session, "comment for the learner> ") or ""
+            share = _read_share(line)
+            act.keep(context, [act.judgement(context, pending.exercise, pending.id, share, by=name or usual, comment=comment)])
 
 
-def _code(changed: list[str], hint: str) -> int:
-    if changed:
-        raise CheckFailed(f"files were changed: {'; '.join(changed)}", hint=hint)
-    return ExitCode.DONE
+def _read_share(text: str) -> float:
+    """Return the typed percentage as a share of 1. Raises ValueError if it is none."""
+    percent = text.strip().removesuffix("%").strip()
+    if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
+        raise ValueError(f"'{text}' is not a whole number from 0 to 100")
+    return int(percent) / 100
 
 
-def _few(names: tuple[str, ...]) -> str:
+def _shorten(names: tuple[str, ...]) -> str:
     """Return the first of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

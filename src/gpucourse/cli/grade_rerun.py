@@ -9,12 +9,12 @@ from pathlib import Path
 from gpucourse.cli.asking import confirm
 from gpucourse.cli.output import CardDocument, JsonDocument
 from gpucourse.cli.session import Session
-from gpucourse.errors import CheckFailed, ExitCode, MissingError
+from gpucourse.errors import CheckFailed, MissingError
 from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
-    "This runs the learner's code on this computer, with your rights. Where you do not know the learner, do it in a container "
+    "This runs the learner's code on this computer, with your rights. If you do not know the learner, do it in a container "
     "or a virtual machine."
 )
 
@@ -28,7 +28,7 @@ class Reruns(JsonDocument):
     exercises: list[Rerun]
 
 
-def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> int:
+def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> None:
     """Run a bundle's scripts again if the person agrees. Raises CheckFailed if something differs, MissingError if nothing could
     be run again."""
     from gpucourse.learning.bundle import open_bundle
@@ -40,14 +40,14 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
         console.warn(WARNING)
         if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=named):
             console.note("nothing was run")
-            return ExitCode.DONE
+            return
         reruns = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
-    if session.options.json:
-        console.document(Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=reruns))
-    console.show(views.reruns(bundle.card, reruns, original=original))
+    document = Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=reruns)
+    session.present(views.reruns(bundle.card, reruns, original=original), document)
     if different := [item.exercise for item in reruns if item.verdict == "differs"]:
-        raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")
+        raise CheckFailed(
+            f"results differ from those of the bundle: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json"
+        )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")
         raise MissingError(f"nothing of {path.name} could be run again{reason}", hint="gpucourse doctor")
-    return ExitCode.DONE

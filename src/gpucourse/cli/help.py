@@ -26,6 +26,7 @@ GROUPS = {
     "Author": ("dev",),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+WITHOUT_JSON = ("init", "watch", "logs", "open", "ssh")
 
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
@@ -92,12 +93,10 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(
             f"{option} {wrong}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
         )
-    if option is not None and (command := _set_instead(option, arguments, session)) is not None:
+    if option is not None and (command := _suggest_set(option, arguments, session)) is not None:
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
-    if option is not None and not hasattr(error, "param"):
+    if option is not None:
         options = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
-        if (named := _name_with_dash(option, arguments, error.ctx)) is not None:
-            return named
         return UsageError(
             f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
         )
@@ -108,18 +107,6 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if wrong_choice := re.search(r"'([^']*)' is not one of (.*)", message):
         message += suggest(wrong_choice[1], re.findall(r"'([^']*)'", wrong_choice[2]))
     return UsageError(message, hint=f"{path} --help")
-
-
-def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> UsageError | None:
-    """Return the error for a file's name that was parsed as an option, with the corrected line; None for any other word."""
-    name = next((word for word in arguments if word.startswith(option) and "." in word and "=" not in word), None)
-    takes_name = any(parameter.param_type_name == "argument" for parameter in context.command.params)
-    if name is None or not takes_name:
-        return None
-    words = [word for word in arguments if word != name]
-    return UsageError(
-        f"{name} begins with a dash, so it is taken for an option", hint=shlex.join(["gpucourse", *words, "--", name])
-    )
 
 
 def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
@@ -134,7 +121,7 @@ def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
     return UsageError(f"there is no command '{word}'" + (f". Did you mean {' or '.join(near)}?" if near else ""), hint=hint)
 
 
-def _set_instead(option: str, arguments: Sequence[str], session: Session) -> str | None:
+def _suggest_set(option: str, arguments: Sequence[str], session: Session) -> str | None:
     """Return the line with `--set name=value` for a parameter of the exercise that was typed as an option; else None."""
     number = next((word for word in arguments[1:] if _NUMBER.fullmatch(word)), None)
     name = option.removeprefix("--").partition("=")[0].replace("-", "_")

@@ -8,44 +8,39 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 from gpucourse.workspace.locate import find_new_root, find_other
 
 
 def init(
-    ctx: typer.Context,
+    session: Session,
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder (default: GPUCOURSE_WORKSPACE, else the current one).", show_default=False)
+        Path | None, typer.Argument(help="The folder (default: GPUCOURSE_WORKSPACE, else the current one).")
     ] = None,
     ssh_include: Annotated[
         bool | None,
         typer.Option(
             "--ssh-include/--no-ssh-include",
             help="Add the line to ~/.ssh/config that lets plain ssh reach the nodes, or remove it; then stop.",
-            show_default=False,
         ),
     ] = None,
-) -> int:
+) -> None:
     """Make a workspace: settings, and your own copies of the exercises."""
+    from gpucourse.cli.ssh_include import decide
     from gpucourse.learning.copies import copy_exercises
 
-    session = session_of(ctx)
     session.creates = True
+    if folder is not None and session.options.workspace is not None and ssh_include is None:
+        raise UsageError("init accepts one folder: as its argument or as --workspace", hint="gpucourse init DIR")
+    if folder is not None or ssh_include is None:
+        session.root = find_new_root(folder or session.options.workspace, os.environ)
     if ssh_include is not None:
-        from gpucourse.cli.ssh_include import decide
-
-        if folder is not None:
-            session.root = find_new_root(folder, os.environ)
         decide(session, included=ssh_include)
-        return ExitCode.DONE
-    if folder is not None and session.options.workspace is not None:
-        raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
-    session.root = find_new_root(session.options.workspace or folder, os.environ)
+        return
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
     if (existing := find_other(session.root, os.environ)) is not None:
         session.console.note(f"commands that you type outside {session.root} use your other workspace, {existing}")
     session.console.note(f"settings: {context.paths.settings}. Next: {session.find_step()}")
-    return ExitCode.DONE

@@ -6,22 +6,17 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option, parse_seconds
-from gpucourse.cli.session import session_of
+from gpucourse.cli.change import change_lab
+from gpucourse.cli.flags import PaidModule, gpu_option, parse_seconds
+from gpucourse.cli.session import Session
 
 
 def keep(
-    ctx: typer.Context,
+    session: Session,
     module: PaidModule,
     duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
     gpu: Annotated[str | None, gpu_option()] = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Keep an idle lab on AWS; its deadline stays."""
-    from gpucourse.labs.target import find_clocked_target
-
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
-    session = session_of(ctx)
-    target = find_clocked_target(session.context, module, gpu)
-    return show_change(session, lambda context: target.keep(context, module, seconds, gpu=gpu), json=json)
+    change_lab(session, module, gpu, lambda target, context: target.keep(context, module, seconds, gpu=gpu))

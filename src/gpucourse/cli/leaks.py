@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode, Interrupted, LeftoverError
+from gpucourse.cli.session import Session
+from gpucourse.errors import Interrupted, LeftoverError
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 
@@ -42,29 +41,25 @@ class Cleanup(JsonDocument):
 
 
 def leaks(
-    ctx: typer.Context,
+    session: Session,
     clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
     everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """List what your AWS account still has with the course's tag."""
     from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 
-    session = session_of(ctx)
     context, console = session.context, session.console
     with console.watch() as live:
         holdings = act.scan_account(context.watched_by(live), everyone=everyone)
     if not clean or not holdings.leaks:
-        if json:
-            things = [
-                ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack)
-                for thing in holdings.things
-            ]
-            console.document(Leaks.of(holdings, things=things))
-        console.show(views.holdings(holdings))
-        return _verdict(holdings.possible_leaks)
+        things = [
+            ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack) for thing in holdings.things
+        ]
+        session.present(views.holdings(holdings), Leaks.of(holdings, things=things))
+        _judge(holdings.possible_leaks)
+        return
     console.show(views.holdings(holdings, clean=True))
     from gpucourse.cli.asking import confirm
 
@@ -72,27 +67,26 @@ def leaks(
         raise Interrupted("nothing was removed")
     with console.watch() as live:
         receipts, leftovers = act.clean(context.watched_by(live), holdings, everyone=everyone)
-    if json:
-        console.document(Cleanup(receipts=receipts, left=leftovers))
-    console.show(views.clean_result(len(holdings.leaks) - len(leftovers), leftovers))
-    return _verdict(leftovers)
+    session.present(
+        views.clean_result(len(holdings.leaks) - len(leftovers), leftovers), Cleanup(receipts=receipts, left=leftovers)
+    )
+    _judge(leftovers)
 
 
-def _verdict(leftovers: list[CloudResource]) -> int:
-    """Return exit code 0 if nothing is left. Raises LeftoverError if something may still be billed."""
-    if not leftovers:
-        return ExitCode.DONE
-    visible = [resource for resource in leftovers if resource.seen]
-    if not visible:
+def _judge(leftovers: list[CloudResource]) -> None:
+    """Raise LeftoverError if something may still be billed."""
+    from gpucourse.ui.text import format_count
+
+    visible = sum(resource.seen for resource in leftovers)
+    if visible:
+        verb, pronoun = ("is", "it") if visible == 1 else ("are", "them")
+        raise LeftoverError(
+            f"{format_count(visible, 'thing')} of the course {verb} in the account, and no lab on record explains {pronoun}",
+            hint="gpucourse leaks --clean removes them",
+        )
+    if leftovers:
         kinds = ", ".join(sorted({resource.kind for resource in leftovers}))
         raise LeftoverError(
             f"not everything could be checked ({kinds}), so something may be left",
             hint="the permissions it needs: gpucourse doctor --policy",
         )
-    from gpucourse.ui.text import format_count
-
-    raise LeftoverError(
-        f"{format_count(len(visible), 'thing')} of the course {'is' if len(visible) == 1 else 'are'} in the account, "
-        f"and no lab on record explains {'it' if len(visible) == 1 else 'them'}",
-        hint="gpucourse leaks --clean removes them",
-    )

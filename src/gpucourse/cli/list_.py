@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 from gpucourse.model.score import Signs
 
@@ -26,36 +23,33 @@ class ListedExercise(JsonDocument):
     signs: Signs | None
 
 
-class ListedModule(JsonDocument):
+class ListedModule(JsonDocument, kw_only=True):
     """A module of the syllabus; without points if the course has no rubric that can be read."""
 
     id: str
     title: str
     hours: float
-    points: float | None
-    earned: float | None
+    points: float | None = None
+    earned: float | None = None
     exercises: list[ListedExercise]
 
 
-class Listing(JsonDocument):
+class Listing(JsonDocument, kw_only=True):
     """`list`. `broken` are manifests that cannot be read."""
 
     modules: list[ListedModule]
-    points: float | None
-    earned: float | None
+    points: float | None = None
+    earned: float | None = None
     broken: list[str]
 
 
-def list_(ctx: typer.Context, json: JsonFlag = False) -> int:
+def list_(session: Session) -> int:
     """Show the syllabus, and what you have done."""
     from gpucourse.learning.list_ import list_course
     from gpucourse.ui.views.course import catalog as view
 
-    session = session_of(ctx)
     syllabus = list_course(session.context)
-    if json:
-        session.console.document(_describe(syllabus))
-    session.console.show(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points))
+    session.present(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points), _describe(syllabus))
     return ExitCode.USAGE if syllabus.broken else ExitCode.DONE
 
 
@@ -64,12 +58,12 @@ def _describe(syllabus: Syllabus) -> Listing:
     parts = {part.module: part for part in points.parts} if points else {}
     signs = points.signs if points else {}
     verdicts = {number: verdict.verdict for number, verdict in syllabus.progress.items()}
-    return Listing(
+    return Listing.of(
+        points,
         modules=[
             ListedModule.of(
                 module,
-                points=parts[module.id].points if module.id in parts else None,
-                earned=parts[module.id].earned if module.id in parts else None,
+                parts.get(module.id),
                 exercises=[
                     ListedExercise.of(exercise, verdict=verdicts.get(exercise.id), signs=signs.get(exercise.id))
                     for exercise in module.exercises
@@ -77,7 +71,5 @@ def _describe(syllabus: Syllabus) -> Listing:
             )
             for module in syllabus.modules
         ],
-        points=points.points if points else None,
-        earned=points.earned if points else None,
         broken=[error.what for error in syllabus.broken],
     )

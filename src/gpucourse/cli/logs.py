@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from operator import add
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +15,8 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import RunArgument, parse_seconds
-from gpucourse.cli.outcome import tell
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.outcome import present_run
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import LogBytes, SilentRanks, Stage
 from gpucourse.model.record import RunRecord
@@ -27,35 +27,27 @@ from gpucourse.storage import storage_error
 from gpucourse.ui.views.slurm import describe_later
 from gpucourse.workspace import runs
 
-_WRITTEN_AT_ONCE = 1 << 16
-_SHORT = 1000  # bytes: shorter pieces are shown together, at most this many of them
+_BLOCKS_AT_ONCE = 50
 
 
 def logs(
-    ctx: typer.Context,
+    session: Session,
     run: RunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the run until it has ended.")] = False,
-    rank: Annotated[
-        int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False, autocompletion=complete.ranks)
-    ] = None,
+    rank: Annotated[int | None, typer.Option("--rank", help="Only this rank, raw.", autocompletion=complete.ranks)] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Fold lines that several ranks share into one.")] = False,
     times: Annotated[bool, typer.Option("--times", help="In order of arrival, with times.")] = False,
     tail: Annotated[
-        int | None,
-        typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N", show_default=False),
+        int | None, typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", help="Only what arrived in the run's last 30s, 5m or 1h.", metavar="TIME", show_default=False),
+        str | None, typer.Option("--since", help="Only what arrived in the run's last 30s, 5m or 1h.", metavar="TIME")
     ] = None,
     grep: Annotated[
-        str | None,
-        typer.Option("--grep", help="Only lines that match a regular expression.", metavar="PATTERN", show_default=False),
+        str | None, typer.Option("--grep", help="Only lines that match a regular expression.", metavar="PATTERN")
     ] = None,
 ) -> int:
     """Show the logs of a run: live, by rank, or folded."""
-    from gpucourse.runs.logs import LogPart
-
     if follow and fold:
         raise UsageError("--follow and --fold cannot be combined", hint="gpucourse logs --fold after the run has ended")
     if times and (follow or fold):
@@ -64,7 +56,7 @@ def logs(
         raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
     seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
     part = LogPart(tail=tail, since=seconds, grep=_parse_pattern(grep))
-    return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times, part=part)
+    return show_logs(session, run, follow=follow, rank=rank, fold=fold, times=times, part=part)
 
 
 def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
@@ -124,11 +116,11 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
         thread.start()
         try:
             with Connections(followed) as connections:
-                attended = follow_on(followed, record, connections)
+                result = follow_on(followed, record, connections)
         finally:
             end.set()
             thread.join()
-    return tell(session, attended, live, json=False)
+    return present_run(session, result, live)
 
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
@@ -147,38 +139,20 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
-    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
+    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began. Several pieces are
+    formatted at once, because most have only one line."""
     from gpucourse.ui.loglines import Source, visible_block
 
-    cut = _make_cut(session)
+    out, cut = session.console.out, _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
-
-    def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
-        """Format short pieces, the lines of all at once, because most have only one line."""
-        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
-        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
+    pieces = ((seconds, log, cut(log, piece)) for seconds, log, piece in merge_by_time(record, logs))
+    shown = (piece for piece in pieces if piece[2])
+    while not out.closed and (some := list(islice(shown, _BLOCKS_AT_ONCE))):
+        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in some]
+        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in some]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
         starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
-        return "\n".join(map(add, starts, lines)) + "\n"
-
-    def texts() -> Iterator[str]:
-        short: list[tuple[float, StoredLog, bytes]] = []
-        for seconds, log, whole in merge_by_time(record, logs):
-            block = cut(log, whole)
-            if not block:
-                continue
-            if len(block) < _SHORT:
-                short.append((seconds, log, block))
-            if short and (len(block) >= _SHORT or len(short) == _SHORT):
-                yield show(short)
-                short.clear()
-            if len(block) >= _SHORT:
-                prefix = f"{seconds:9.3f}{prefixes[log.path]}"
-                yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", f"\n{prefix}") + "\n"
-        if short:
-            yield show(short)
-
-    _write(session, texts())
+        out.write("\n".join(map(add, starts, lines)) + "\n")
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
@@ -206,18 +180,9 @@ def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
 
 def _write(session: Session, blocks: Iterator[str]) -> None:
     """Write whole lines, many at a time, until there are no more or the reader has left."""
-    waiting: list[str] = []
-    size = 0
-    for block in blocks:
-        waiting.append(block)
-        size += len(block)
-        if size > _WRITTEN_AT_ONCE:
-            session.console.out.write("".join(waiting))
-            waiting.clear()
-            size = 0
-            if session.console.out.closed:
-                return
-    session.console.out.write("".join(waiting))
+    out = session.console.out
+    while not out.closed and (some := list(islice(blocks, _BLOCKS_AT_ONCE))):
+        out.write("".join(some))
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
@@ -229,8 +194,7 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
         for piece in log.read():
             if out.closed:
                 return
-            if out.terminal:
-                if block := cut(log, piece):
-                    out.write(visible_block(block.removesuffix(b"\n")) + "\n")
-            else:
+            if not out.terminal:
                 out.write_bytes(piece)
+            elif block := cut(log, piece):
+                out.write(visible_block(block.removesuffix(b"\n")) + "\n")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session
 
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
@@ -21,36 +20,33 @@ if TYPE_CHECKING:
 
 
 def open_(
-    ctx: typer.Context,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).", show_default=False)
-    ] = None,
+    session: Session,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).")] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve it on loopback, for a browser that connects through ssh -L.")
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Show it in the browser.")] = True,
-) -> int:
+) -> None:
     """Open a web page of your lessons, progress and runs."""
     from gpucourse.learning.pages.open_ import open_ as act
     from gpucourse.ui.page.build import build
     from gpucourse.ui.page.folder import write_folder
 
-    session = session_of(ctx)
     context = session.context
     folder = (out or context.paths.page).absolute()
     with session.console.watch() as live:
         watched = context.watched_by(live)
         write_folder(folder, build(watched, act(watched), _read_costs(watched)))
-    first = folder.joinpath("index.html")
     if serve:
-        return _serve(session, folder, browser=browser)
+        _serve(session, folder, browser=browser)
+        return
+    first = folder / "index.html"
     session.console.text(f"{first}\n")
     if browser and not _show(context.environ, first.as_uri()):
         session.console.note("there is no browser here: open that file in one, or type gpucourse open --serve")
-    return ExitCode.DONE
 
 
-def _serve(session: Session, folder: Path, *, browser: bool) -> int:
+def _serve(session: Session, folder: Path, *, browser: bool) -> None:
     """Serve the page to browsers until Ctrl-C."""
     from gpucourse.learning.pages.serve import PageServer
 
@@ -62,7 +58,6 @@ def _serve(session: Session, folder: Path, *, browser: bool) -> int:
             _show(session.context.environ, server.url)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
-    return ExitCode.DONE
 
 
 def _show(environ: Mapping[str, str], address: str) -> bool:

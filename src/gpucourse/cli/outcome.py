@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucourse.cli.output import JsonDocument, OneRun, RunDocument, field
+from gpucourse.cli.output import JsonDocument, RunDocument, field
 from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.answer import PredictionResult
-from gpucourse.model.plan import Batch, LaunchPlan, Upload
+from gpucourse.model.plan import Batch, Upload
 from gpucourse.model.record import RunRecord
 from gpucourse.model.sweep import Point
 from gpucourse.model.verdict import ExerciseVerdict
@@ -94,38 +94,18 @@ class ModuleRuns(JsonDocument):
     steps: list[ExerciseRun]
 
 
-def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
-    """Show the exact commands of every node."""
-    from gpucourse.ui.views.plan import launch
-
-    if json:
-        session.console.document(Plan(plan=PlanDocument.of(plan, script=plan.own_script or plan.script)))
-    session.console.show(launch(plan))
-    return ExitCode.DONE
-
-
-def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
-    """Show a run that continues in the background, and how to follow it later."""
-    from gpucourse.ui.views.result import show_started as view
-
-    if json:
-        session.console.document(OneRun(run=RunDocument.of(record)))
-    session.console.show(view(record))
-    return ExitCode.DONE
-
-
-def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
+def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
     """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
     check failed than the learner predicted."""
-    record, verdict = attended.record, attended.verdict
+    record, verdict = followed_run.record, followed_run.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
             _show_tail(record, live)
     view = View()
     with _guard_result(session):
-        view = show_result(session, record, verdict, json=json)
-    _keep_screen(session, record, live, view)
-    code = code_of(record, verdict)
+        view = show_result(session, record, verdict)
+    _store_screen(session, record, live, view)
+    code = find_exit_code(record, verdict)
     if record.expected_red and record.state == "succeeded":
         session.console.note(confirm_expectation(record, verdict))
     return code
@@ -145,33 +125,28 @@ def _show_tail(record: RunRecord, live: Live) -> None:
         live.show_tail(launcher, None)
 
 
-def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
+def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
     """Store what the learner saw, which is known only after everything was shown."""
-    with session.console.guard("store the picture of the screen"):
-        _store_screen(session.context, record, live, view)
-
-
-def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -> None:
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
-    files = runs.files_of(context.paths, record)
-    nodes = record.slurm.nodes if record.slurm else len(record.nodes)
-    command = shlex.join(["gpucourse", "run", *record.run_words, "--nodes", str(nodes)])
-    capture(files.screen, command=command, live=live, view=view, mode=record.mode)
-    seal_screen(files)
-    _, exercise = context.catalog.exercise(record.exercise)
-    if any(files.screen.match(deliverable.source) for deliverable in exercise.deliverables):  # others are handed in already
-        deliver(context.paths, exercise, record)
+    context = session.context
+    with session.console.guard("store the picture of the screen"):
+        files = runs.files_of(context.paths, record)
+        nodes = record.slurm.nodes if record.slurm else len(record.nodes)
+        command = shlex.join(["gpucourse", "run", *record.run_words, "--nodes", str(nodes)])
+        capture(files.screen, command=command, live=live, view=view, mode=record.mode)
+        seal_screen(files)
+        _, exercise = context.catalog.exercise(record.exercise)
+        if any(files.screen.match(item.source) for item in exercise.deliverables):  # others are handed in already
+            deliver(context.paths, exercise, record)
 
 
-def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
+def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> View:
     """Show the result of a run, with all details for --verbose, and as a document with `json`; return the view that was
     shown."""
     view, document = _describe(session, record, verdict)
-    if json:
-        session.console.document(document)
-    session.console.show(view)
+    session.present(view, document)
     return view
 
 
@@ -220,14 +195,14 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
         view, _ = _describe(session, record, verdict)
         if console.verbose:
             console.show(view)
-    _keep_screen(session, record, live, view)
+    _store_screen(session, record, live, view)
     with _guard_result(session):
         sentence = headline(record, verdict, short=True)
         console.line(Cell(f"{sentence.text[0]} {label}: {sentence.text[2:]}", sentence.style))
     return ran
 
 
-def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
+def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
     """Return the exit code of a run: 0 if it succeeded and nothing failed, except the one check that the learner predicted.
 
     Raises CheckFailed if another check failed than the learner predicted.

@@ -3,7 +3,7 @@ them. A document that only one command prints is in the file of the command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,24 +28,27 @@ __all__ = [
 
 
 class _Source:
-    """The values of a document: those that are named, else the attributes of the model."""
+    """The values of a document: those that are named, else the attributes of the first model that has them."""
 
-    def __init__(self, model: object, values: Mapping[str, object]) -> None:
+    def __init__(self, models: Sequence[object], values: Mapping[str, object]) -> None:
         self.__dict__.update(values)
-        self._model = model
+        self._models = models
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._model, name)
+        for model in self._models:
+            if hasattr(model, name):
+                return getattr(model, name)
+        raise AttributeError(name)
 
 
 class JsonDocument(Struct):
     """A document of `--json`, or a part of one. A field that is UNSET is not printed."""
 
     @classmethod
-    def of(cls, model: object, **values: object) -> Self:
-        """Return the document of a model: each field has the value that is named here, else that of the model's attribute with
-        the same name. A document within it is made of the attribute's value in the same way."""
-        return read_attributes(_Source(model, values), cls)
+    def of(cls, *models: object, **values: object) -> Self:
+        """Return the document of these models: each field has the value that is named here, else that of the attribute with the
+        same name, of the first model that has one. A document within it is made of the attribute's value in the same way."""
+        return read_attributes(_Source(models, values), cls)
 
 
 class RunDocument(JsonDocument):

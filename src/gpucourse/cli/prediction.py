@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask_valid, can_answer
 from gpucourse.cli.session import Session
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import GivenPrediction
@@ -54,7 +55,7 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
 
     module, exercise = session.context.catalog.exercise(run_request.exercise)
     question = exercise.predict
-    if question is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
+    if question is None or run_request.script is not None or not (can_answer(session) and session.console.out.terminal):
         return None
     try:
         lab = find_deployed_lab(session.context.paths, module, target=run_request.target, gpu=run_request.gpu)
@@ -62,11 +63,5 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
         return None
     parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
     session.console.show(view(question, run_request.nodes or exercise.launch.nodes, parameters))
-    while line := ask(session, f"{question.unit or 'prediction'}> "):
-        try:
-            check_prediction(question, line)
-        except ValueError as error:
-            session.console.warn(str(error))
-            continue
-        return GivenPrediction(id=question.id, answer=line)
-    return None
+    line = ask_valid(session, f"{question.unit or 'prediction'}> ", partial(check_prediction, question))
+    return GivenPrediction(id=question.id, answer=line) if line else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.asking import ask_valid, can_answer
+from gpucourse.cli.flags import read_settings
 from gpucourse.cli.output import JsonDocument, field
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, Interrupted, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.score import QuizScore, Try
 
@@ -49,50 +50,38 @@ class QuizState(JsonDocument):
 
 
 def quiz(
-    ctx: typer.Context,
+    session: Session,
     restart: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
     end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered counts as wrong.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    session = session_of(ctx)
     context, console = session.context, session.console
     if list_:
-        return _list(session, json=json)
+        questions = act.the_quiz(context.folders)
+        session.present(views.questions(questions), QuizQuestions.of(questions))
+        return
     sitting = act.sit(context, again=restart)
     if sitting is None:
         if settings or end:
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
-        return _show(session, json=json)
-    if settings:
-        for result in act.take(context.paths, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
+    elif settings:
+        for result in act.take(context.paths, sitting, read_settings(settings, "gpucourse quiz --set NAME=ANSWER")):
             console.show(views.judgement(result))
     elif end:
         act.give_in(context.paths, sitting)
-    elif somebody_there(session):
+    elif can_answer(session):
         try:
             _ask(session, sitting)
         except KeyboardInterrupt:
             raise Interrupted("the quiz is interrupted; every answer so far is kept", hint="gpucourse quiz") from None
-    elif not json:
+    elif not session.options.json:
         raise UsageError("the quiz needs a terminal", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
-    return _show(session, json=json)
-
-
-def _list(session: Session, *, json: bool) -> int:
-    from gpucourse.learning.quiz import the_quiz
-    from gpucourse.ui.views.quiz import questions
-
-    quiz = the_quiz(session.context.folders)
-    if json:
-        session.console.document(QuizQuestions.of(quiz))
-    session.console.show(questions(quiz))
-    return ExitCode.DONE
+    _show(session)
 
 
 def _ask(session: Session, sitting: Sitting) -> None:
@@ -104,19 +93,14 @@ def _ask(session: Session, sitting: Sitting) -> None:
     session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
     for question in sitting.open_questions:
         session.console.show(views.question(sitting.quiz, question, questions.index(question) + 1))
-        while (line := ask(session, f"{question.unit or 'answer'}> ")) is not None and line:
-            try:
-                act.judge_answer(question, line)
-            except ValueError as error:
-                session.console.warn(str(error))
-                continue
-            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
-            break
+        line = ask_valid(session, f"{question.unit or 'answer'}> ", partial(act.judge_answer, question))
         if line is None:
             return
+        if line:
+            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
 
 
-def _show(session: Session, *, json: bool) -> int:
+def _show(session: Session) -> None:
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
@@ -124,19 +108,17 @@ def _show(session: Session, *, json: bool) -> int:
     last = tries.tries[-1] if tries.tries else None
     results = act.results(quiz, last) if last else ()
     right = sum(item.verdict == "passed" for item in results)
-    if json:
-        state = QuizState.of(
-            quiz,
-            finished=bool(last and last.ended),
-            right=right,
-            number_of_questions=len(quiz.questions),
-            best=act.score(session.context),
-            answers=[item for item in results if item.verdict != "open"],
-            tries=tries.tries,
-        )
-        session.console.document(state)
-    elif last and last.ended:
-        session.console.show(views.result(quiz, results, tries))
+    state = QuizState.of(
+        quiz,
+        finished=bool(last and last.ended),
+        right=right,
+        number_of_questions=len(quiz.questions),
+        best=act.score(session.context),
+        answers=[item for item in results if item.verdict != "open"],
+        tries=tries.tries,
+    )
+    if last and last.ended:
+        view = views.result(quiz, results, tries)
     else:
-        session.console.show(views.open_attempt(quiz, len(last.answers) if last else 0, right))
-    return ExitCode.DONE
+        view = views.open_attempt(quiz, len(last.answers) if last else 0, right)
+    session.present(view, state)

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, field
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 from gpucourse.storage import find_login
 
 
@@ -23,43 +22,30 @@ class ReportFiles(JsonDocument):
 
 
 def report(
-    ctx: typer.Context,
+    session: Session,
     form: Annotated[
-        Literal["html", "pdf", "md"] | None,
-        typer.Option("--format", help="One format (default: html and pdf).", show_default=False),
+        Literal["html", "pdf", "md"] | None, typer.Option("--format", help="One format (default: html and pdf).")
     ] = None,
     of: Annotated[
         Literal["benchmarks", "course"],
         typer.Option("--of", help="benchmarks: the final project; course: all that you ran, wrote and answered."),
     ] = "benchmarks",
     author: Annotated[str, typer.Option("--author", help="The author's name (default: the owner in gpucourse.yaml).")] = "",
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Write the final project (HTML, PDF), or a report of the course."""
+    from gpucourse.learning.course_report import report_course
     from gpucourse.learning.report import report as act
+    from gpucourse.ui.views.report import course_report
     from gpucourse.ui.views.report import report as view
 
-    session = session_of(ctx)
     context = session.context
     name = author or context.settings.owner or find_login()
     if of == "course":
         if form not in {None, "md"}:
             raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")
-        return _report_course(session, name, json=json)
+        course = report_course(context, name)
+        session.present(course_report(course), course)
+        return
     with session.console.watch() as live:
         result = act(context.watched_by(live), (form,) if form else ("html", "pdf"), name)
-    if json:
-        session.console.document(ReportFiles.of(result.report, files=result.files))
-    session.console.show(view(result))
-    return ExitCode.DONE
-
-
-def _report_course(session: Session, author: str, *, json: bool) -> int:
-    from gpucourse.learning.course_report import report_course
-    from gpucourse.ui.views.report import course_report
-
-    result = report_course(session.context, author)
-    if json:
-        session.console.document(result)
-    session.console.show(course_report(result))
-    return ExitCode.DONE
+    session.present(view(result), ReportFiles.of(result.report, files=result.files))

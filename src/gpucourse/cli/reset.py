@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session
 
 
 class ResetFiles(JsonDocument):
@@ -22,17 +20,12 @@ class ResetFiles(JsonDocument):
 
 
 def reset(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Restore an exercise's files; your own versions are kept."""
     from gpucourse.learning.copies import reset as act
     from gpucourse.ui.views.parts import reset as view
 
-    session = session_of(ctx)
     result = act(session.context, exercise)
-    if json:
-        session.console.document(ResetFiles(exercise=result.exercise.id, files=result.files))
-    session.console.show(view(result))
-    return ExitCode.DONE
+    session.present(view(result), ResetFiles(exercise=result.exercise.id, files=result.files))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import (
-    JsonFlag,
     ParametersFlag,
-    any_gpu,
-    check_gpu,
     choice_option,
-    pairs,
+    gpu_option,
     parse_seconds,
+    read_settings,
 )
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.labs.target import list_targets
 from gpucourse.model.launcher import find_traits, list_choices, list_launchers
@@ -37,33 +36,11 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-
-
-EnvironmentFlag = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--env",
-        help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own, whose value no file holds.",
-        show_default=False,
-    ),
-]
-
-TorchrunFlag = Annotated[
-    str | None,
-    typer.Option("--torchrun", help="torchrun's own options: --torchrun '--max-restarts=2'", show_default=False),
-]
-
-ChecksFlag = Annotated[
-    Path | None,
-    typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.", show_default=False),
-]
-
-
 _OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's file before a file for sbatch
 
 
 def run(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
@@ -71,52 +48,42 @@ def run(
     arguments: Annotated[
         list[str] | None, typer.Argument(help="After --: arguments for the script, passed on unchanged.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
     settings: ParametersFlag = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--sweep",
-            help="Run once for each value: --sweep batch_size=16,32",
-            autocompletion=complete.parameters,
-            show_default=False,
-        ),
+        typer.Option("--sweep", help="Run once for each value: --sweep batch_size=16,32", autocompletion=complete.parameters),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     python_module: Annotated[
         str | None, typer.Option("--module", help="Like --script, but as python -m starts it here: --module package.train")
     ] = None,
-    extra: Annotated[
-        list[Path] | None,
-        typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
+    extra: Annotated[list[Path] | None, typer.Option("--with", help="A file or folder to upload beside the script.")] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own without storing its value.",
+        ),
     ] = None,
-    env: EnvironmentFlag = None,
-    torchrun: TorchrunFlag = None,
-    checks: ChecksFlag = None,
+    torchrun: Annotated[
+        str | None, typer.Option("--torchrun", help="torchrun's own options: --torchrun '--max-restarts=2'")
+    ] = None,
+    checks: Annotated[
+        Path | None, typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.")
+    ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Such a run gives no points.")
+        bool, typer.Option("--profile", help="Run under PyTorch's profiler: where the time goes. The run earns no points.")
     ] = False,
-    procs: Annotated[
-        int | None,
-        typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
-    ] = None,
+    procs: Annotated[int | None, typer.Option("--procs", help="Processes per node, for torchrun.", min=1)] = None,
     launcher: Annotated[
         str | None, choice_option("--launcher", "The launcher, instead of the exercise's own.", list_choices())
     ] = None,
     target: Annotated[
         str | None, choice_option("--target", "On which target, if several labs are deployed.", list_targets())
     ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            "--gpu",
-            help=f"On the lab with this GPU: {any_gpu()}.",
-            callback=check_gpu,
-            autocompletion=complete.gpus,
-            show_default=False,
-        ),
-    ] = None,
+    gpu: Annotated[str | None, gpu_option("On the lab with this GPU")] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
     silence: Annotated[
         str | None, typer.Option("--silence", help="Report ranks that print nothing for this long: 30s.")
@@ -127,40 +94,40 @@ def run(
             "--predict",
             help="What it will measure, recorded before it starts: --predict NAME=VALUE",
             autocompletion=complete.predictions,
-            show_default=False,
         ),
     ] = None,
     no_predict: Annotated[bool, typer.Option("--no-predict", help="Do not ask for a prediction.")] = False,
     expect_red: Annotated[
         str | None,
         typer.Option(
-            "--expect-red",
-            help="After an edit: the one check that will fail, by its name.",
-            autocompletion=complete.checks,
-            show_default=False,
+            "--expect-red", help="After an edit: the one check that will fail, by its name.", autocompletion=complete.checks
         ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
-    json: JsonFlag = False,
 ) -> int:
     """Run an exercise on every node, and check its results."""
-    session = session_of(ctx)
-    script = _find_module(python_module, script) if python_module is not None else script
-    if not (script or detach or dry_run):
-        session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
-    _refuse_bytes(
-        exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
-    )
+    from gpucourse.course.own_checks import read_own_checks
+    from gpucourse.launch.environment import read_variables
     from gpucourse.launch.own_batch import read_kind
+    from gpucourse.launch.torchrun import read_options
     from gpucourse.runs.resolve import RunRequest
 
+    script = _find_module(python_module, script, profile=profile) if python_module is not None else script
+    if not (script or detach or dry_run):
+        session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
+    files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
+    _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, kind, launcher)
+    environment, handed_on = read_variables(env or (), os.environ)
+    if script is None:
+        _refuse_script_options(checks, *environment, *handed_on)
+    read_options(torchrun or "")  # raises before anything is looked for
     run_request = RunRequest(
         exercise=exercise,
         nodes=nodes,
-        settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
+        settings=read_settings(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
         kind=kind,
         python_module=python_module or "",
@@ -170,29 +137,34 @@ def run(
         silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
         profile=profile,
-        **_read_start_options(env, torchrun, checks, script=script, local=session.context.environ),
+        environment=environment,
+        handed_on=handed_on,
+        torchrun=torchrun or "",
+        checks=read_own_checks(checks) if checks is not None else (),
         processes=procs,
         target=target,
         gpu=gpu,
     )
     _refuse_module(session, exercise, script, every=every)
-    if python_module and profile:
-        raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
-    if sweep is None and not every:
-        run_request = _add_expectation(session, run_request, expect_red)
-        run_request = _add_prediction(session, run_request, predict, no_predict=no_predict, ask=not (detach or dry_run))
-        return _run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
-    _refuse_foretold(exercise, predict, expect_red)
+    several = every or sweep is not None
+    if predict is not None or expect_red is not None:
+        _refuse_forecast(run_request, predict, expect_red, several=several, no_predict=no_predict)
+    if not several:
+        run_request = _add_forecast(session, run_request, predict, expect_red, ask=not (no_predict or detach or dry_run))
+        return _run_one(session, run_request, detach=detach, dry_run=dry_run)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
-    return _run_sweep(session, run_request, sweep[0], json=json) if sweep else _run_all(session, run_request, json=json)
+    return _run_sweep(session, run_request, sweep[0]) if sweep else _run_all(session, run_request)
 
 
-def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
+def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
     """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
-    from gpucourse.cli.outcome import show_plan, show_started, tell
+    from gpucourse.cli.outcome import Plan, PlanDocument, present_run
+    from gpucourse.cli.output import OneRun
     from gpucourse.runs.prepare import rehearse
     from gpucourse.runs.resolve import locate_run, resolve
     from gpucourse.runs.run import run as act
+    from gpucourse.ui.views.plan import launch
+    from gpucourse.ui.views.result import show_started
 
     context = session.context
     resolved = resolve(context, run_request)
@@ -202,20 +174,23 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         with session.console.watch() as live:
             plan = rehearse(context.watched_by(live), resolved)
         session.plot_worker.leave()
-        return show_plan(session, plan, json=json)
+        document = PlanDocument.of(plan, script=plan.own_script or plan.script)
+        session.present(launch(plan), Plan(plan=document))
+        return ExitCode.DONE
     if resolved.launcher.is_terminal:
         from gpucourse.cli.run_session import run_session
 
-        return run_session(session, resolved, detach=detach, json=json)
+        return run_session(session, resolved, detach=detach)
     with session.console.watch() as live:
         result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
-        return show_started(session, result.record, json=json)
-    return tell(session, result.followed_run, live, json=json)
+        session.present(show_started(result.record), OneRun.of(run=result.record))
+        return ExitCode.DONE
+    return present_run(session, result.followed_run, live)
 
 
-def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bool) -> int:
+def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
     """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
@@ -231,10 +206,8 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
-    if json:
-        session.console.document(SweepOutput.of(result))
     step = "" if result.own_script else session.find_step()
-    session.console.show(view(result, whole=session.console.verbose, next_step=step))
+    session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.of(result))
     if (error := act.make_failure(result.sweep)) is not None:
         raise error
     bad = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]
@@ -245,7 +218,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: b
     return ExitCode.DONE
 
 
-def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
+def _run_all(session: Session, run_request: RunRequest) -> int:
     """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
     CheckFailed."""
     from gpucourse.cli.outcome import ModuleRuns, show_line
@@ -264,9 +237,7 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
     steps = act(context.paths, module, run_request, run_exercise)
-    if json:
-        session.console.document(ModuleRuns(steps=list(steps)))
-    session.console.show(view(steps, session.find_step()))
+    session.present(view(steps, session.find_step()), ModuleRuns(steps=list(steps)))
     bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not bad:
         return ExitCode.DONE
@@ -275,46 +246,15 @@ def _run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
     raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
 
 
-class _StartOptions(TypedDict):
-    """The part of a request that these options make."""
-
-    environment: dict[str, str]
-    handed_on: tuple[str, ...]
-    torchrun: str
-    checks: tuple[Mapping[str, Any], ...]
-
-
-def _read_start_options(
-    env: Sequence[str] | None, torchrun: str | None, checks: Path | None, *, script: Path | None, local: Mapping[str, str]
-) -> _StartOptions:
-    """Read the values of --env, --torchrun and --checks; `local` is this computer's environment.
-
-    Raises UsageError, ManifestError.
-    """
-    from gpucourse.course.own_checks import read_own_checks
-    from gpucourse.launch.environment import read_variables
-    from gpucourse.launch.torchrun import read_options
-
-    if checks is not None and script is None:
+def _refuse_script_options(checks: Path | None, *variables: str) -> None:
+    """Refuse, for an exercise, checks of the learner's own and a variable by which other code than the exercise's would run.
+    Raises UsageError."""
+    if checks is not None:
         raise UsageError(
             "--checks is for a script of your own: an exercise has its own checks",
             hint="gpucourse run --script FILE --checks FILE",
         )
-    environment, handed_on = read_variables(env or (), local)
-    if script is None:
-        _refuse_code(*environment, *handed_on)
-    read_options(torchrun or "")  # raises before anything else is read
-    return _StartOptions(
-        environment=environment,
-        handed_on=handed_on,
-        torchrun=torchrun or "",
-        checks=read_own_checks(checks) if checks is not None else (),
-    )
-
-
-def _refuse_code(*names: str) -> None:
-    """Refuse a variable by which other code than the exercise's would run. Raises UsageError."""
-    for name in names:
+    for name in variables:
         if name.startswith(_OF_CODE):
             raise UsageError(
                 f"--env {name} changes which code runs, and an exercise runs its own",
@@ -322,57 +262,49 @@ def _refuse_code(*names: str) -> None:
             )
 
 
-def _add_prediction(
-    session: Session, run_request: RunRequest, predict: str | None, *, no_predict: bool, ask: bool
-) -> RunRequest:
-    """Return the request with the learner's prediction: from the option, or by a question. Raises UsageError, UnknownName."""
-    from gpucourse.cli.prediction import ask_prediction, read_prediction
-
-    exercise = session.context.catalog.exercise(run_request.exercise)[1]
-    if predict is None:
-        return replace(run_request, prediction=ask_prediction(session, run_request) if ask and not no_predict else None)
-    if no_predict:
-        raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise.id} --no-predict")
+def _refuse_forecast(
+    run_request: RunRequest, predict: str | None, expect_red: str | None, *, several: bool, no_predict: bool
+) -> None:
+    """Refuse --predict or --expect-red for several runs and for a learner's own script, and --no-predict with --predict.
+    Raises UsageError."""
+    option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
+    exercise = run_request.exercise
+    if several:
+        raise UsageError(f"{option} is about one run", hint=f"gpucourse run {exercise} {option} {value}")
+    if predict is not None and no_predict:
+        raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise} --no-predict")
     if run_request.script is not None:
-        raise UsageError("--predict is about an exercise, not about a script of your own", hint="gpucourse list shows them")
-    return replace(run_request, prediction=read_prediction(exercise, predict))
+        raise UsageError(f"{option} is about an exercise, not about a script of your own", hint="gpucourse list shows them")
 
 
-def _refuse_foretold(exercise: str, predict: str | None, expect_red: str | None) -> None:
-    """Refuse predictions about several runs. Raises UsageError if --predict or --expect-red is given."""
-    if predict is not None or expect_red is not None:
-        option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
-        raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
-
-
-def _add_expectation(session: Session, run_request: RunRequest, check: str | None) -> RunRequest:
-    """Return the request with the check that the learner predicts to fail, if any. Raises UsageError, UnknownName."""
+def _add_forecast(
+    session: Session, run_request: RunRequest, predict: str | None, expect_red: str | None, *, ask: bool
+) -> RunRequest:
+    """Return the request with the check that the learner expects to fail, if any, and with their prediction: from the option,
+    or by a question. Raises UsageError, UnknownName."""
+    from gpucourse.cli.prediction import ask_prediction, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
-    if check is None:
-        return run_request
     module, exercise = session.context.catalog.exercise(run_request.exercise)
-    if run_request.script is not None:
-        raise UsageError("--expect-red is about an exercise, not about a script of your own", hint="gpucourse list shows them")
-    check_expectation(session.context, module, exercise, check)
-    return replace(run_request, expected_red=check)
+    if expect_red is not None:
+        check_expectation(session.context, module, exercise, expect_red)
+    prediction = None
+    if predict is not None:
+        prediction = read_prediction(exercise, predict)
+    elif ask:
+        prediction = ask_prediction(session, run_request)
+    return replace(run_request, prediction=prediction, expected_red=expect_red)
 
 
-def _find_module(name: str, script: Path | None) -> Path:
+def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
     """Return the file of a module that was named instead of a script. Raises UsageError."""
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
         raise UsageError("--script and --module cannot be combined", hint=f"gpucourse run --module {printable(name, 80)}")
+    if profile:
+        raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
     return find_module(name, Path.cwd())
-
-
-def _choose_batch_launcher(script: Path, launcher: str | None) -> str:
-    """Return the launcher of a file for sbatch. Raises UsageError if another kind of launcher was chosen."""
-    launchers = list_launchers(lambda traits: traits.takes_batch_files)
-    if launcher is not None and launcher not in launchers:
-        raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
-    return launcher or launchers[0]
 
 
 def _refuse_bytes(*words: str) -> None:
@@ -410,19 +342,14 @@ def _choose_script(
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
     batch = kind.is_batch or (kind.is_shell and launcher is not None and find_traits(launcher).takes_batch_files)
-    launcher = _choose_batch_launcher(script, launcher) if batch else launcher
-    return _find_usual(session, OWN_BATCH if batch else OWN_SCRIPTS), typed, launcher
-
-
-def _find_usual(session: Session, usual: str) -> str:
-    """Return the exercise whose lab and limits a learner's own script uses: `usual`, or the first of a course without it."""
-    from gpucourse.errors import UnknownName
-
-    catalog = session.context.catalog
-    try:
-        return catalog.exercise(usual)[1].id
-    except UnknownName:
-        return next(exercise.id for module in catalog.modules for exercise in module.exercises)
+    if batch:
+        launchers = list_launchers(lambda traits: traits.takes_batch_files)
+        if launcher not in {None, *launchers}:
+            raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
+        launcher = launcher or launchers[0]
+    usual = OWN_BATCH if batch else OWN_SCRIPTS
+    exercises = [item.id for module in session.context.catalog.modules for item in module.exercises]
+    return usual if usual in exercises else exercises[0], typed, launcher
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, every: bool) -> None:
@@ -443,7 +370,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Refuse several runs that are requested in more than one way. Raises UsageError."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep takes one parameter at a time, and was given {len(sweep)} times",
+            f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -9,19 +9,20 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import sys
 import termios
 import tty
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from gpucourse.cli.outcome import tell
+from gpucourse.cli.asking import set_terminal
+from gpucourse.cli.outcome import present_run
 from gpucourse.cli.session import Session
-from gpucourse.errors import Interrupted, MissingError, UsageError
+from gpucourse.cli.ssh import find_client
+from gpucourse.errors import Interrupted, UsageError
 from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
@@ -32,10 +33,10 @@ _TOKEN = re.compile(
 )
 
 _PIECE = 1 << 16
-_KEPT = 64 << 20
+MAX_OUTPUT = 64 << 20
 
 
-def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool) -> int:
+def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
     """Open the session in this terminal; return the exit code of its result."""
     from gpucourse.runs import slurm_session as act
 
@@ -49,10 +50,10 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
     with ExitStack() as stack:
         with session.console.watch() as live:
             opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
-        session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
+        session.console.note("exit, or Ctrl-D, ends the session and frees the GPU. This is typed for you:")
         session.console.note(f"$ {opened_session.command_line}")
-        terminal = give(client, opened_session.argv)
-        transcript = f"$ {opened_session.command_line}\n{readable(terminal.output)}"
+        terminal = run_in_terminal(client, opened_session.argv)
+        transcript = f"$ {opened_session.command_line}\n{make_readable(terminal.output)}"
         if terminal.closed:  # nothing can be shown any more, but the session counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
@@ -60,11 +61,11 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool, json: bool)
                 hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, opened_session.record).transcript}",
             )
         with session.console.watch() as live:
-            attended = act.close_session(context.watched_by(live), opened_session, transcript)
-    return tell(session, attended, live, json=json)
+            followed_run = act.close_session(context.watched_by(live), opened_session, transcript)
+    return present_run(session, followed_run, live)
 
 
-def readable(data: bytes) -> str:
+def make_readable(data: bytes) -> str:
     """Return what a terminal showed, as text: the final form of each line, after typing, deleting and overwriting."""
     lines: list[str] = []
     line: list[str] = []
@@ -100,10 +101,7 @@ def find_ssh(exercise: str) -> str:
             f"{exercise} opens a session in your own terminal, and there is none here",
             hint=f"type gpucourse run {exercise} in a terminal, without a pipe; --dry-run shows what it would do",
         )
-    client = shutil.which("ssh")
-    if client is None:
-        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
-    return client
+    return find_client()
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class TerminalResult:
     closed: bool
 
 
-def give(program: str, arguments: Sequence[str]) -> TerminalResult:
+def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
     """Run the program in this terminal until it ends. If the terminal is closed, the program's own is closed too, and it
     ends."""
     child, master = pty.fork()
@@ -124,11 +122,11 @@ def give(program: str, arguments: Sequence[str]) -> TerminalResult:
     output = bytearray()
     closed = False
     try:
-        with _raw(), _follow_resizes(master):
+        with set_terminal(tty.setraw, termios.TCSAFLUSH), _follow_resizes(master):
             _follow_size(master)
             for data in _pump(master):
                 output += data
-                del output[: max(0, len(output) - _KEPT)]
+                del output[: max(0, len(output) - MAX_OUTPUT)]
     except KeyboardInterrupt:
         closed = True
     os.close(master)
@@ -150,7 +148,12 @@ def _pump(master: int) -> Iterator[bytes]:
             if not data:
                 return
             yield data
-            _show(screen, data)
+            try:
+                _write(screen, data)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                raise KeyboardInterrupt from error  # the terminal is gone
         if keys in ready:
             typed = os.read(keys, _PIECE)
             if typed:
@@ -160,31 +163,10 @@ def _pump(master: int) -> Iterator[bytes]:
                 os.kill(os.getpid(), signal.SIGHUP)
 
 
-def _show(screen: int, data: bytes) -> None:
-    try:
-        _write(screen, data)
-    except OSError as error:
-        if error.errno != errno.EIO:
-            raise
-        raise KeyboardInterrupt from error  # the terminal is gone
-
-
 def _write(target: int, data: bytes) -> None:
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(target, remaining) :]
-
-
-@contextmanager
-def _raw() -> Iterator[None]:
-    """Send every key to the program, also Ctrl-C; the terminal is restored after the block."""
-    attributes = termios.tcgetattr(sys.stdin.fileno())
-    tty.setraw(sys.stdin.fileno())
-    try:
-        yield
-    finally:
-        with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, attributes)
 
 
 @contextmanager

@@ -7,10 +7,8 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, RunDocument
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session
 
 
 class ListedRunDocument(RunDocument):
@@ -26,19 +24,14 @@ class Runs(JsonDocument):
 
 
 def runs(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[str | None, typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """List the records of all runs."""
     from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
 
-    session = session_of(ctx)
     listed, damaged = list_settled_runs(session.look(), exercise)
-    if json:
-        session.console.document(Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in listed]))
-    session.console.show(view(listed))
+    session.present(view(listed), Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in listed]))
     if damaged:
         raise damaged[0]
-    return ExitCode.DONE

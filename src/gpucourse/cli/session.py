@@ -17,10 +17,9 @@ from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
-    import typer
-
     from gpucourse.context import Context
     from gpucourse.figures.plot_worker import PlotWorker
+    from gpucourse.ui.tables import View
 
 
 _MAX_WORD_LENGTH = 4096  # no path can be longer
@@ -93,6 +92,19 @@ class Session:
 
         return PlotWorker()
 
+    def present(self, view: View, document: object) -> None:
+        """Show the result of the command: the document with --json, else the view."""
+        self.console.document(document)
+        self.console.show(view)
+
+    def fail(self, errors: Sequence[GpucourseError]) -> None:
+        """Show all errors but the gravest, and raise that one, if there are any: it decides the exit code."""
+        if errors:
+            *milder, worst = sorted(errors, key=lambda error: error.exit_code)
+            for error in milder:
+                self.console.error(error)
+            raise worst
+
     def find_step(self) -> str:
         """Return the command that `gpucourse next` names; `gpucourse next` itself if a record that cannot be read hides it."""
         from gpucourse.learning.next_ import find_next_step
@@ -116,12 +128,6 @@ class Session:
         return log
 
 
-def session_of(ctx: typer.Context) -> Session:
-    """Return the session that `boundary.run_command` passed to typer for the running command."""
-    session: Session = ctx.obj
-    return session
-
-
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     """Remove the program's own options from the line, up to `--`; the words after it are for another program.
 
@@ -136,12 +142,11 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     quiet = verbose = json = False
     while words:
         word = words.pop(0)
-        if word == "--workspace":
-            if not words:
+        name, equals, value = word.partition("=")
+        if name == "--workspace":
+            if not equals and not words:
                 raise UsageError("--workspace needs a folder", hint="gpucourse --workspace DIR ...")
-            workspace = Path(words.pop(0))
-        elif word.startswith("--workspace="):
-            workspace = Path(word.partition("=")[2])
+            workspace = Path(value if equals else words.pop(0))
         elif word in {"--quiet", "-q"}:
             quiet = True
         elif word == "--verbose":

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, field
-from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.score import Signs
 from gpucourse.model.verdict import ExerciseVerdict, PartResult
@@ -73,71 +72,68 @@ class ShownExercise(JsonDocument):
 
 
 def show(
-    ctx: typer.Context,
+    session: Session,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
     part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            help="The result of this run of the exercise.",
-            autocompletion=complete.runs_of_exercise,
-            show_default=False,
-        ),
+        typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs_of_exercise),
     ] = None,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Show a lesson (3), or an exercise (3.2)."""
     from gpucourse.learning.list_ import progress
-    from gpucourse.learning.show import still_open
-    from gpucourse.runs.parts import list_part_files, read_part_results
     from gpucourse.ui.text import format_count
     from gpucourse.ui.views import course
-    from gpucourse.ui.views.parts import list_parts
 
-    session = session_of(ctx)
     if run is not None:
-        return _show_run(session, number, run, json=json)
-    catalog = session.context.catalog
-    verdicts = progress(session.context.paths)
+        _show_run(session, number, run)
+        return
+    context, catalog = session.context, session.context.catalog
     if "." in number:
         if part != 1:
             raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
-        module, exercise = catalog.exercise(number)
-        verdict = verdicts.get(exercise.id)
-        lines, answers, signs = still_open(session.context, exercise)
-        results = read_part_results(session.context, exercise)
-        if json:
-            document = ShownExercise.of(
-                exercise,
-                launcher=exercise.launch.kind,
-                module=module.id,
-                verdict=verdict,
-                answers=answers,
-                parts=results,
-                signs=signs,
-                open=lines,
-            )
-            session.console.document(document)
-        yours = list_parts(exercise, results, list_part_files(session.context, exercise))
-        view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
-        session.console.show(view)
-        return ExitCode.DONE
+        _show_exercise(session, number)
+        return
     module = catalog.module(number)
-    if json:
-        folder = session.context.folders.modules / catalog.folder_name(module)
-        lesson = [folder / name for name in (module.lesson, *module.further_lessons)]
-        session.console.document(ShownModule.of(module, lesson=lesson))
     lessons = catalog.lesson_parts(module)
     if not 1 <= part <= len(lessons):
         parts = format_count(len(lessons), "part")
         raise UsageError(f"the lesson of module {number} has {parts}, not {part}", hint=f"gpucourse show {number}")
-    first = course.module(module, lessons, verdicts)
-    session.console.show(first if part == 1 else course.lesson_part(module, lessons, part))
-    return ExitCode.DONE
+    first = course.module(module, lessons, progress(context.paths))
+    view = first if part == 1 else course.lesson_part(module, lessons, part)
+    folder = context.folders.modules / catalog.folder_name(module)
+    files = [folder / name for name in (module.lesson, *module.further_lessons)]
+    session.present(view, ShownModule.of(module, lesson=files))
 
 
-def _show_run(session: Session, number: str, run: str, *, json: bool) -> int:
+def _show_exercise(session: Session, number: str) -> None:
+    from gpucourse.learning.list_ import progress
+    from gpucourse.learning.show import still_open
+    from gpucourse.runs.parts import list_part_files, read_part_results
+    from gpucourse.ui.views import course
+    from gpucourse.ui.views.parts import list_parts
+
+    context = session.context
+    module, exercise = context.catalog.exercise(number)
+    verdict = progress(context.paths).get(exercise.id)
+    lines, answers, signs = still_open(context, exercise)
+    results = read_part_results(context, exercise)
+    yours = list_parts(exercise, results, list_part_files(context, exercise))
+    document = ShownExercise.of(
+        exercise,
+        launcher=exercise.launch.kind,
+        module=module.id,
+        verdict=verdict,
+        answers=answers,
+        parts=results,
+        signs=signs,
+        open=lines,
+    )
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
+    session.present(view, document)
+
+
+def _show_run(session: Session, number: str, run: str) -> None:
     """Show the result of one run in the form that it had when the run ended. Raises UsageError if the run is of another
     exercise or script."""
     from gpucourse.cli.outcome import show_result
@@ -150,5 +146,4 @@ def _show_run(session: Session, number: str, run: str, *, json: bool) -> int:
             f"run {record.id} is a run of {record.subject}, not of {number}",
             hint=record.show_command(),
         )
-    show_result(session, record, read_run_verdict(session.context.paths, record), json=json)
-    return ExitCode.DONE
+    show_result(session, record, read_run_verdict(session.context.paths, record))

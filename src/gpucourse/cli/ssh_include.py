@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpucourse.cli.asking import somebody_there
+import sys
+
+from gpucourse.cli.asking import can_answer
 from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError
 
@@ -16,13 +18,14 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
     try:
         consent = ssh.read_answer(context.paths)
         if consent is None:
-            if not ask or not somebody_there(session) or not console.err.terminal:
+            if not ask or not can_answer(session) or not console.err.terminal:
                 return
             try:
                 ssh.find_config(context.environ)
             except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
                 return
-            consent = _ask(session, module)
+            question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
+            consent = console.ask(question, sys.stdin)
             ssh.keep_answer(context.paths, answer=consent)
         if consent and ssh.add_line(context):
             console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
@@ -40,7 +43,7 @@ def decide(session: Session, *, included: bool) -> None:
     session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
 
 
-def take_line_away(session: Session) -> None:
+def remove_line(session: Session) -> None:
     """Remove the line in ~/.ssh/config after the last lab was destroyed; the next deploy adds it again."""
     from gpucourse.labs import ssh
 
@@ -50,10 +53,3 @@ def take_line_away(session: Session) -> None:
             session.console.note("~/.ssh/config does not include this workspace's nodes any more")
     except GpucourseError as error:
         session.console.warn(f"{error.what}; {error.hint}")
-
-
-def _ask(session: Session, module: str) -> bool:
-    import sys
-
-    question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
-    return session.console.ask(question, sys.stdin)

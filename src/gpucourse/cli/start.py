@@ -6,21 +6,16 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option
-from gpucourse.cli.session import session_of
+from gpucourse.cli.change import change_lab
+from gpucourse.cli.flags import PaidModule, gpu_option
+from gpucourse.cli.session import Session
 
 
 def start(
-    ctx: typer.Context,
+    session: Session,
     module: PaidModule,
     gpu: Annotated[str | None, gpu_option()] = None,
     over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="Start it even if that exceeds the budget.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Bring a stopped lab back, with its new addresses."""
-    from gpucourse.labs.target import find_clocked_target
-
-    session = session_of(ctx)
-    target = find_clocked_target(session.context, module, gpu)
-    return show_change(session, lambda context: target.start(context, module, gpu=gpu, over_budget=over_budget), json=json)
+    change_lab(session, module, gpu, lambda target, context: target.start(context, module, gpu=gpu, over_budget=over_budget))

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument, LabDocument, field
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session
 from gpucourse.model.cloud import Idle
 from gpucourse.model.deployment import NodeHealth
 
@@ -48,25 +46,22 @@ class StatusDocument(JsonDocument):
 
 
 def status(
-    ctx: typer.Context,
+    session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
-    json: JsonFlag = False,
-) -> int:
+) -> None:
     """Every lab and node as it is now; for AWS, as the account says."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 
-    session = session_of(ctx)
     while True:
         # Not with --watch: the idle agent on a node counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
-        if json:
-            session.console.document(StatusDocument.of(status))
+        session.console.document(StatusDocument.of(status))
         if watch and session.console.can_redraw(session.console.out):
             session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
         session.console.show(view(status.stacks, unreadable=status.unreadable))
         for warning in status.warnings:
             session.console.warn(warning)
         if not watch:
-            return ExitCode.DONE
+            return
         session.context.stop.wait(10.0 if any(stack.cloud for stack in status.stacks) else 2.0)

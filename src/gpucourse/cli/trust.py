@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.output import JsonDocument
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 
 
 class TrustedFolders(JsonDocument):
@@ -22,32 +21,25 @@ class TrustedFolders(JsonDocument):
 
 
 def trust(
-    ctx: typer.Context,
-    folders: Annotated[
-        list[str] | None,
-        typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...", show_default=False),
-    ] = None,
+    session: Session,
+    folders: Annotated[list[str] | None, typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...")] = None,
     every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
     remove: Annotated[
         list[str] | None,
         typer.Option("--remove", help="Stop trusting this folder.", autocompletion=complete.list_trusted_folders),
     ] = None,
-    json: JsonFlag = False,
-) -> int:
-    """Trust somebody else's workspace or course: it runs code as you."""
+) -> None:
+    """Trust another user's workspace or course: it runs code as you."""
     from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 
     if not (folders or every or remove):
-        raise UsageError("trust takes a folder, --list or --remove DIR", hint="gpucourse trust --list")
-    session = session_of(ctx)
+        raise UsageError("trust needs a folder, --list or --remove DIR", hint="gpucourse trust --list")
     for name in remove or ():
         session.console.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
     for name in folders or ():
         session.console.note(f"trusted: {records.trust(Path(name).expanduser(), os.environ)}")
     trusted = records.list_trusted_folders(os.environ)
-    if json:
-        session.console.document(TrustedFolders(trusted=list(trusted)))
+    session.console.document(TrustedFolders(trusted=list(trusted)))
     if every:
         session.console.show(view(trusted))
-    return ExitCode.DONE

@@ -7,16 +7,16 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import ParametersFlag, pairs
-from gpucourse.cli.session import Session, session_of
+from gpucourse.cli.asking import set_terminal
+from gpucourse.cli.flags import ParametersFlag, read_settings
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
 
 
 def watch(
-    ctx: typer.Context,
+    session: Session,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> int:
     """Judge your part, or run the exercise, each time you save a file."""
@@ -43,7 +43,6 @@ def watch(
     from gpucourse.learning import watch as act
     from gpucourse.runs.resolve import RunRequest
 
-    session = session_of(ctx)
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
     keys = can_read_keys(session)
@@ -51,23 +50,26 @@ def watch(
         following: Exercise | None = subject
         while following is not None:
             # The settings are for the named exercise: another one has its own parameters.
-            typed = pairs(settings or [], f"gpucourse show {subject.id} lists its parameters") if following == subject else {}
+            typed = (
+                read_settings(settings or [], f"gpucourse show {subject.id} lists its parameters")
+                if following == subject
+                else {}
+            )
             request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
             resolve(following, request.settings, local=_is_simulated(session, following))
-            following = _watch_one(ctx, following, request, keys=keys)
+            following = _watch_one(session, following, request, keys=keys)
     except KeyboardInterrupt:
         pass
     session.console.note("no longer watching")
     return ExitCode.DONE
 
 
-def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
+def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
     """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
 
-    session = session_of(ctx)
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
@@ -77,7 +79,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
         f"save {purpose}. Ctrl-C ends."
     )
     if keys:
-        _begin(ctx, exercise)
+        _begin(session, exercise)
     for event in act.wait_for_saves(context.stop, files, earlier=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
@@ -87,7 +89,7 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
             continue
         try:
             if isinstance(event, str):
-                _answer_key(ctx, event, exercise, run_request)
+                _answer_key(session, event, exercise, run_request)
             else:
                 session.console.note(f"saved: {', '.join(path.name for path in event)}")
                 _handle_saved(session, exercise, run_request, event)
@@ -104,20 +106,19 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     return None
 
 
-def _begin(ctx: typer.Context, exercise: Exercise) -> None:
+def _begin(session: Session, exercise: Exercise) -> None:
     """Show the current state at once: the parts, and the learner's place in the course."""
     from gpucourse.cli.try_ import try_
 
-    session = session_of(ctx)
     if any(part.judge for part in exercise.yours):
         try:
-            try_(ctx, exercise.id)
+            try_(session, exercise.id)
         except GpucourseError as error:
             session.console.error(error)
     _show_place(session, exercise)
 
 
-def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: RunRequest) -> None:
+def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
     """Run the command of this key. Raises its errors."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
@@ -126,13 +127,13 @@ def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: R
     from gpucourse.cli.try_ import try_
 
     if key == "r":
-        _run(session_of(ctx), run_request)
+        _run(session, run_request)
     elif key in {"n", "l"}:
-        (next_ if key == "n" else list_)(ctx)
+        (next_ if key == "n" else list_)(session)
     elif key == "c":
-        check(ctx, exercise.id)
+        check(session, exercise.id)
     else:
-        (try_ if key == "t" else hint)(ctx, exercise.id)
+        (try_ if key == "t" else hint)(session, exercise.id)
 
 
 def _show_place(session: Session, exercise: Exercise) -> None:
@@ -181,17 +182,15 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
             tried_parts = try_parts(context.watched_by(live), exercise, parts)
         session.console.show(show_tried(exercise, tried_parts, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
-    if not scripts:
-        return
-    if complaint := wrong_syntax(scripts):
+    if scripts and (complaint := wrong_syntax(scripts)):
         session.console.warn(f"{complaint}; it was not run")
-        return
-    _run(session, run_request)
+    elif scripts:
+        _run(session, run_request)
 
 
 def _run(session: Session, run_request: RunRequest) -> None:
     """Run the exercise and show its result. Raises the errors of a run."""
-    from gpucourse.cli.outcome import tell
+    from gpucourse.cli.outcome import present_run
     from gpucourse.runs.resolve import resolve
     from gpucourse.runs.run import run as act
 
@@ -199,7 +198,7 @@ def _run(session: Session, run_request: RunRequest) -> None:
         context = session.context.watched_by(live)
         result = act(context, resolve(context, run_request))
     if result.followed_run is not None:
-        tell(session, result.followed_run, live, json=False)
+        present_run(session, result.followed_run, live)
 
 
 def can_read_keys(session: Session) -> bool:
@@ -215,7 +214,7 @@ def can_read_keys(session: Session) -> bool:
 def read_key(seconds: float) -> str:
     """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
     try:
-        with _single_keys() as keys:
+        with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)
             data = os.read(keys, 1) if ready else b""
     except termios.error:  # the terminal was closed before
@@ -229,17 +228,3 @@ def drop_keys() -> None:
     """Discard the keys that were typed while the program was busy."""
     with suppress(termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-@contextmanager
-def _single_keys() -> Iterator[int]:
-    """Make the terminal send keys at once, without showing them; Ctrl-C still interrupts. The terminal is restored after the
-    block."""
-    keys = sys.stdin.fileno()
-    attributes = termios.tcgetattr(keys)
-    try:
-        tty.setcbreak(keys, termios.TCSANOW)
-        yield keys
-    finally:
-        with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(keys, termios.TCSANOW, attributes)

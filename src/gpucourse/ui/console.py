@@ -103,7 +103,10 @@ class Console:
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """Write the one JSON document of the command, a dataclass or a Struct, to standard output, with `version` first."""
+        """With --json, write the one document of the command, a dataclass or a Struct, to standard output, with `version`
+        first; otherwise nothing, because the view is the result."""
+        if not self.json:
+            return
         from gpucourse.workspace.files import to_json, to_plain
 
         text = to_json({"version": 1} | _make_encodable(to_plain(obj))).decode()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.asking import ask, can_answer
 from gpucourse.cli.session import Options, Session
 from gpucourse.ui.console import Console
 
@@ -15,6 +15,6 @@ def test_ask_reads_line_by_line_when_a_byte_is_no_text(monkeypatch: pytest.Monke
     screen = io.StringIO()
     console = Console(json=False, quiet=False, verbose=False, stdout=io.StringIO(), stderr=screen, environ={})
     session = Session(options=Options(), console=console)
-    assert not somebody_there(session)
+    assert not can_answer(session)
     assert [ask(session, f"{number}> ") for number in range(5)] == ["45%", "\udcff", "", "last", None]
     assert "0> " in screen.getvalue()

@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.flags import any_gpu, check_gpu, pairs, parse_seconds
+from gpucourse.cli.flags import check_gpu, name_gpus, parse_seconds, read_settings
 from gpucourse.errors import UnknownName, UsageError
 
 
-def test_pairs_keeps_everything_after_the_first_equals_sign() -> None:
-    assert pairs(["a=1", " b =x=y", "c="], "hint") == {"a": "1", "b": "x=y", "c": ""}
+def test_read_settings_keeps_everything_after_the_first_equals_sign() -> None:
+    assert read_settings(["a=1", " b =x=y", "c="], "hint") == {"a": "1", "b": "x=y", "c": ""}
 
 
 @pytest.mark.parametrize(
     ("settings", "words"), [(["a"], "not of the form"), (["=1"], "not of the form"), (["a=1", "a=2"], "given twice: 1 and 2")]
 )
-def test_pairs_refuses_no_name_and_a_name_twice(settings: list[str], words: str) -> None:
+def test_read_settings_refuses_no_name_and_a_name_twice(settings: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        pairs(settings, "hint")
+        read_settings(settings, "hint")
 
 
 def test_parse_seconds_hints_at_a_whole_command() -> None:
@@ -27,6 +27,6 @@ def test_parse_seconds_hints_at_a_whole_command() -> None:
 
 def test_check_gpu_accepts_any_case_and_refuses_what_no_table_has() -> None:
     assert (check_gpu("T4"), check_gpu(None)) == ("t4", None)
-    assert any_gpu().startswith("t4, ")
+    assert name_gpus().startswith("t4, ")
     with pytest.raises(UnknownName, match="there is no GPU 't5'"):
         check_gpu("t5")

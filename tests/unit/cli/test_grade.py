@@ -15,8 +15,8 @@ def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning)
     assert "there is no exercise '1.7'" in learning.types("grade", "1.7", code=2).err
     assert "there is no module '7'" in learning.types("grade", "7", code=2).err
     assert "gpucourse grade --open work.zip" in learning.types("grade", "work.zip", code=2).err
-    assert "takes only --json or --csv" in learning.types("grade", "1.1", "--review", code=2).err
-    assert "takes only --json or --csv" in learning.types("grade", "1.1", "1.2", code=2).err
+    assert "accepts only --json or --csv" in learning.types("grade", "1.1", "--review", code=2).err
+    assert "accepts only --json or --csv" in learning.types("grade", "1.1", "1.2", code=2).err
 
 
 def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:

@@ -24,5 +24,5 @@ def test_init_makes_the_workspace_of_the_variable_when_there_is_no_home(
 def test_init_refuses_two_folders(type_line: Callable[..., Answer], workspace: Path) -> None:
     answer = type_line("init", "mine", "--workspace", str(workspace))
     assert answer.code == 2
-    assert "init takes the folder once" in answer.err
+    assert "init accepts one folder" in answer.err
     assert not workspace.exists()

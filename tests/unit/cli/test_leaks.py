@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.leaks import _verdict
+from gpucourse.cli.leaks import _judge
 from gpucourse.errors import LeftoverError
 from gpucourse.model.cloud import CloudResource
 
@@ -19,10 +19,10 @@ def make_resource(*, seen: bool) -> CloudResource:
         ([False], "not everything could be checked (instance), so something may be left", "gpucourse doctor --policy"),
     ],
 )
-def test_verdict_names_what_may_be_billed(seen: list[bool], words: str, hint: str) -> None:
-    assert _verdict([]) == 0
+def test_judge_names_what_may_be_billed(seen: list[bool], words: str, hint: str) -> None:
+    _judge([])
     with pytest.raises(LeftoverError) as left:
-        _verdict([make_resource(seen=each) for each in seen])
+        _judge([make_resource(seen=each) for each in seen])
     assert left.value.exit_code == 8
     assert words in left.value.what
     assert hint in left.value.hint

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.cli.outcome import code_of
+from gpucourse.cli.outcome import find_exit_code
 from gpucourse.errors import CheckFailed
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict, PartResult
@@ -35,17 +35,17 @@ PASSED, FAILED, ERROR, NOT_MEASURED = RESULTS
 def test_code_of_a_run_is_that_of_its_worst_part(values: dict[str, Any], results: Any, part: Any, code: int) -> None:
     parts = (PartResult(id="p", title="t", file="f", verdict=part),) if part else ()
     verdict = ExerciseVerdict(exercise="3.1", run="r", mode="local", verdict="passed", checks=results, parts=parts)
-    assert code_of(record(**values), verdict) == code
-    assert code_of(record(**values), None) == (4 if values else 0)
+    assert find_exit_code(record(**values), verdict) == code
+    assert find_exit_code(record(**values), None) == (4 if values else 0)
 
 
 def test_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: Learning) -> None:
     exercise = learning.context.catalog.exercise("1.1")[1]
     right = learning.record(metrics=METRICS | {"wet": False}, expected_red="wet", edited=["source.py"])
-    assert code_of(right, verdict_on(learning.context, exercise, right)) == 0
+    assert find_exit_code(right, verdict_on(learning.context, exercise, right)) == 0
     wrong = learning.record(expected_red="wet", edited=["source.py"])
     with pytest.raises(CheckFailed, match="no check failed"):
-        code_of(wrong, verdict_on(learning.context, exercise, wrong))
+        find_exit_code(wrong, verdict_on(learning.context, exercise, wrong))
 
 
 def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bool = True, **values: Any) -> RunRecord:

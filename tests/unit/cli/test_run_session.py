@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.run_session import readable
+from gpucourse.cli.run_session import make_readable
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from gpucourse.cli.run_session import readable
         (b"", ""),
     ],
 )
-def test_readable_keeps_what_a_terminal_showed(shown: bytes, text: str) -> None:
-    assert readable(shown) == text
+def test_make_readable_keeps_what_a_terminal_showed(shown: bytes, text: str) -> None:
+    assert make_readable(shown) == text

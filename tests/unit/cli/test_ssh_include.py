@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.cli.session import Options, Session
-from gpucourse.cli.ssh_include import decide, offer_line, take_line_away
+from gpucourse.cli.ssh_include import decide, offer_line, remove_line
 from gpucourse.ui.console import Console
 from tests.learning import Learning, Terminal
 from tests.unit.labs.test_ssh_include import OWN, make_config, register_home
@@ -38,11 +38,11 @@ def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
     offer_line(session, "1", ask=True)
     assert "ssh gpucourse-1-node0" in shown.getvalue()
     assert config.read_bytes() != OWN
-    take_line_away(session)
+    remove_line(session)
     assert config.read_bytes() != OWN, "the lab is still there"
     record = learning.context.paths.deployment("01-local")
     record.rename(record.with_suffix(".kept"))
-    take_line_away(session)
+    remove_line(session)
     assert config.read_bytes() == OWN
     record.with_suffix(".kept").rename(record)
     again, shown = sit_down("n\n", monkeypatch)

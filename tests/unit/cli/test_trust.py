@@ -13,4 +13,4 @@ def test_trust_lists_a_folder_until_it_is_removed(learning: Learning) -> None:
 
 
 def test_trust_without_words_names_its_options(learning: Learning) -> None:
-    assert "trust takes a folder, --list or --remove DIR" in learning.types("trust", code=2).err
+    assert "trust needs a folder, --list or --remove DIR" in learning.types("trust", code=2).err
