@@ -11,7 +11,7 @@ from gpucourse.model.report import Grid
 from gpucourse.model.report_plan import Figure
 from gpucourse.outside.names import printable
 
-MOST_ROWS, _LONGEST_CELL = 200, 200
+MAX_ROWS, _MAX_CELL = 200, 200
 NOTHING = "–"
 """The text of a cell if nothing was measured; `not measured` would fill the column of a narrow table."""
 
@@ -62,11 +62,11 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MOST_ROWS if it has more."""
+    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MAX_ROWS if it has more."""
     value: Any = {"metrics": metrics}
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
-    return [row for row in value[:MOST_ROWS] if isinstance(row, Mapping)] if isinstance(value, list) else []
+    return [row for row in value[:MAX_ROWS] if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def number(value: object, digits: int | None) -> str:
@@ -76,7 +76,7 @@ def number(value: object, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, (int, float)):
-        return " ".join(printable(str(value), _LONGEST_CELL).split())
+        return " ".join(printable(str(value), _MAX_CELL).split())
     try:
         if not math.isfinite(value):
             return str(value)
