@@ -58,7 +58,7 @@ def quiz(
 ) -> int:
     """Questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
-    from gpucourse.ui.views import quiz as views
+    from gpucourse.ui.views.answers import judgement
 
     session = session_of(ctx)
     context, console = session.context, session.console
@@ -71,7 +71,7 @@ def quiz(
         return _show(session, json=json)
     if settings:
         for result in act.take(context.paths, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
-            console.show(views.judgement(result))
+            console.show(judgement(result))
     elif end:
         act.give_in(context.paths, sitting)
     elif somebody_there(session):
@@ -98,19 +98,20 @@ def _list(session: Session, *, json: bool) -> int:
 def _ask(session: Session, sitting: Sitting) -> None:
     """Ask the open questions; each answer is stored at once."""
     from gpucourse.learning import quiz as act
-    from gpucourse.ui.views import quiz as views
+    from gpucourse.ui.views.answers import judgement
+    from gpucourse.ui.views.quiz import question as question_view
 
     questions = sitting.quiz.questions
     session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
     for question in sitting.open_questions:
-        session.console.show(views.question(sitting.quiz, question, questions.index(question) + 1))
+        session.console.show(question_view(sitting.quiz, question, questions.index(question) + 1))
         while (line := ask(session, f"{question.unit or 'answer'}> ")) is not None and line:
             try:
                 act.judge_answer(question, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue
-            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
+            session.console.show(judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
             break
         if line is None:
             return

@@ -11,7 +11,6 @@ from gpucourse.learning.pages.open_ import PageContent
 from gpucourse.learning.pages.run_content import RunReader
 from gpucourse.learning.show import still_open
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.record import RunRecord
 from gpucourse.model.score import Signs
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
@@ -19,7 +18,7 @@ from gpucourse.runs.parts import list_part_files, read_part_results
 from gpucourse.ui.page.lessons import LessonPage, render_lesson
 from gpucourse.ui.page.markup import render
 from gpucourse.ui.page.other_pages import ComparedRuns, build_costs, build_report, build_side_by_side, build_sweeps
-from gpucourse.ui.page.run_pages import build_run, list_runs, place_of
+from gpucourse.ui.page.run_pages import build_run, describe_run, list_runs
 from gpucourse.ui.views import course
 from gpucourse.ui.views.parts import list_parts
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
 File = tuple[str, bytes]
-LARGEST_PICTURE = 1 << 20  # bytes of a lesson's picture
+MAX_PICTURE_BYTES = 1 << 20  # bytes of a lesson's picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +38,6 @@ class BookPart:
     of: int
     file: str
     lesson: LessonPage
-
-    @property
-    def title(self) -> str:
-        """Return the heading of the lesson."""
-        return self.lesson.title
-
-    @property
-    def anchor(self) -> str:
-        """Return the anchor of this part in the list of all lessons."""
-        return f"lesson-{self.module.id}-{self.number}"
-
-    @property
-    def sections(self) -> tuple[object, ...]:
-        """Return the sections that the search looks through."""
-        return self.lesson.headings
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
@@ -107,11 +91,8 @@ def _build_index(content: PageContent) -> File:
 
 
 def _describe_module(content: PageContent, module: Module, signs: dict[str, Signs]) -> dict[str, object]:
-    newest = {record.exercise: record for record in content.records if not record.own_script}
-    exercises = [
-        _describe_exercise(item, signs.get(item.id)) | {"newest": _link(newest[item.id]) if item.id in newest else None}
-        for item in module.exercises
-    ]
+    newest = {record.exercise: describe_run(record) for record in content.records if not record.own_script}
+    exercises = [_describe_exercise(item, signs.get(item.id)) | {"newest": newest.get(item.id)} for item in module.exercises]
     done_count = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
     return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done_count}
 
@@ -124,12 +105,6 @@ def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, obj
     return {"exercise": exercise, "signs": signs, "marks": marks, "progress": progress}
 
 
-def _link(record: RunRecord) -> dict[str, str]:
-    """Return a run as a link: its page, the last word of its id, its state."""
-    word = record.id.rpartition("-")[2]
-    return {"place": place_of(record), "word": word, "state": record.state.replace("_", " ")}
-
-
 def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
     for module in content.syllabus.modules:
         texts = context.catalog.lesson_parts(module)
@@ -137,7 +112,7 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 
         def read_picture(name: str, folder: str = folder) -> bytes | None:
             try:
-                return read_bounded(file_inside(context.folders.modules, f"{folder}/{name}"), LARGEST_PICTURE)
+                return read_bounded(file_inside(context.folders.modules, f"{folder}/{name}"), MAX_PICTURE_BYTES)
             except (OSError, OutsideError):
                 return None
 
@@ -148,26 +123,12 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 
 def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
     exercises = [exercise for module in content.syllabus.modules for exercise in module.exercises]
-    yield "book.html", render("search.html", place="book.html", title="The book", lessons=parts, exercises=exercises)
-    for index, part in enumerate(parts):
-        near = {"before": parts[index - 1] if index else None, "after": parts[index + 1] if part is not parts[-1] else None}
-        links = {
-            name: {"file": neighbor.file.removeprefix("book/"), "title": neighbor.title} if neighbor else None
-            for name, neighbor in near.items()
-        }
+    yield "book.html", render("search.html", place="book.html", title="The book", parts=parts, exercises=exercises)
+    for before, part, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+        neighbors = {"before": before, "after": after}
         yield (
             part.file,
-            render(
-                "lesson.html",
-                place=part.file,
-                title=part.title,
-                current="book.html",
-                module=part.module,
-                number=part.number,
-                of=part.of,
-                lesson=part.lesson,
-                **links,
-            ),
+            render("lesson.html", place=part.file, title=part.lesson.title, current="book.html", part=part, **neighbors),
         )
 
 

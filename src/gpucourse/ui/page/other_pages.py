@@ -18,22 +18,23 @@ from gpucourse.learning.report import gather
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
-from gpucourse.model.report import LOCAL, Grid, Picture, Report
+from gpucourse.model.report import LOCAL, Picture, Report
 from gpucourse.model.sweep import Point
 from gpucourse.storage import find_login
 from gpucourse.ui.page.chart import draw_chart
 from gpucourse.ui.page.markup import render, trust
-from gpucourse.ui.page.run_pages import describe_run, make_table
+from gpucourse.ui.page.run_pages import describe_run, place_of
 from gpucourse.ui.tables import Paragraph, View
+from gpucourse.ui.views.cost import cost
 from gpucourse.ui.views.lab import destroy_result
+from gpucourse.ui.views.many import EVERY_VALUE, sweep_table
+from gpucourse.ui.views.measured import grid_blocks
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
 File = tuple[str, bytes]
-EVERY_VALUE = "Every value"
-"""The title of a sweep's table that shows no more than its points do."""
 
 
 @dataclass
@@ -71,7 +72,7 @@ def build_side_by_side(compared: ComparedRuns) -> File:
 
 def build_sweeps(content: PageContent) -> File:
     """Return the page of all sweeps, each with its values, its table and its chart."""
-    pages = {record.id: describe_run(record)["place"] for record in content.records}
+    pages = {record.id: place_of(record) for record in content.records}
     sweeps = [_describe_sweep(item, pages) for item in content.sweeps]
     return "sweeps.html", render(
         "sweeps.html", place="sweeps.html", title="Sweeps", sweeps=sweeps, damaged=content.damaged_sweeps
@@ -80,8 +81,6 @@ def build_sweeps(content: PageContent) -> File:
 
 def build_costs(content: PageContent, costs: Cost | None) -> File:
     """Return the page of what labs have cost, with the receipt of each destroy, the newest first."""
-    from gpucourse.ui.views.cost import cost
-
     nothing = View(blocks=(Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here."),))
     views = [cost(costs) if costs else nothing]
     receipts = [
@@ -116,7 +115,7 @@ def build_report(context: Context) -> File:
         report=report,
         reason=reason,
         simulated=LOCAL if report and is_simulated(report.mode) else "",
-        tables={chapter.id: [_describe_table(grid) for grid in chapter.grids] for chapter in chapters},
+        tables={chapter.id: [block for grid in chapter.grids for block in grid_blocks(grid)] for chapter in chapters},
         charts={
             chapter.id: [{"title": picture.title, "svg": trust(picture.svg)} for picture in chapter.pictures]
             for chapter in chapters
@@ -139,32 +138,25 @@ def _draw_picture(plot: Plot, metrics: Mapping[str, Any], _subtitle: str) -> Pic
     return Picture(title=plot.title, png=b"", svg=str(draw_chart(plot, drawable(plot, metrics))).encode())
 
 
-def _describe_table(grid: Grid) -> dict[str, object]:
-    return {"table": make_table(grid), "note": grid.note}
-
-
-def _describe_sweep(item: SweepContent, pages: Mapping[str, object]) -> dict[str, object]:
+def _describe_sweep(item: SweepContent, pages: Mapping[str, str]) -> dict[str, object]:
     sweep = item.sweep
     title = f"{sweep.exercise}{f' {item.exercise.title}' if item.exercise else ''}, by {sweep.parameter}"
     chart = None
     if item.chart:
         plot, data = item.chart
         chart = {"svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
-    grid = None
-    if sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows):
-        rows = tuple(tuple(row) for row in sweep.rows)
-        grid = Grid(title=sweep.title, columns=tuple(sweep.columns), rows=rows, numeric=tuple(sweep.numeric))
+    has_table = sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows)
     return {
         "title": title,
         "about": f"{sweep.id} · {sweep.state} · {sweep.device} · mode: {sweep.mode}",
         "parameter": f"{sweep.parameter}{f' ({sweep.unit})' if sweep.unit else ''}",
         "points": [_describe_point(point, pages) for point in sweep.points],
         "chart": chart,
-        "table": make_table(grid) if grid else None,
+        "tables": [sweep_table(sweep)] if has_table else [],
     }
 
 
-def _describe_point(point: Point, pages: Mapping[str, object]) -> dict[str, object]:
+def _describe_point(point: Point, pages: Mapping[str, str]) -> dict[str, object]:
     return {
         "value": str(point.value),
         "state": point.state.replace("_", " "),
