@@ -16,7 +16,7 @@ from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.runs.parts import list_part_files, read_part_results
 from gpucourse.ui.page.lessons import LessonPage, render_lesson
-from gpucourse.ui.page.markup import render
+from gpucourse.ui.page.markup import File, render
 from gpucourse.ui.page.other_pages import ComparedRuns, build_costs, build_report, build_side_by_side, build_sweeps
 from gpucourse.ui.page.run_pages import build_run, describe_run, list_runs
 from gpucourse.ui.views import course
@@ -25,7 +25,6 @@ from gpucourse.ui.views.parts import list_parts
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
-File = tuple[str, bytes]
 MAX_PICTURE_BYTES = 1 << 20  # bytes of a lesson's picture
 
 
@@ -45,10 +44,8 @@ def build(context: Context, content: PageContent, costs: Cost | None = None) -> 
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
-    yield (
-        "runs.html",
-        render("runs.html", place="runs.html", title="Runs", runs=list_runs(content.records), damaged=content.damaged),
-    )
+    runs = list_runs(content.records)
+    yield render("runs.html", "runs.html", title="Runs", runs=runs, damaged=content.damaged)
     yield build_sweeps(content)
     yield build_costs(content, costs)
     yield build_report(context)
@@ -77,9 +74,9 @@ def _build_index(content: PageContent) -> File:
     points = {part.module: part for part in syllabus.points.parts} if syllabus.points else {}
     rows = [_describe_module(content, module, signs) | {"points": points.get(module.id)} for module in syllabus.modules]
     numbers = [exercise.id for module in syllabus.modules for exercise in module.exercises]
-    return "index.html", render(
+    return render(
         "index.html",
-        place="index.html",
+        "index.html",
         title="The course",
         modules=rows,
         next=content.next_step,
@@ -123,13 +120,10 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 
 def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
     exercises = [exercise for module in content.syllabus.modules for exercise in module.exercises]
-    yield "book.html", render("search.html", place="book.html", title="The book", parts=parts, exercises=exercises)
+    yield render("search.html", "book.html", title="The book", parts=parts, exercises=exercises)
     for before, part, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
-        neighbors = {"before": before, "after": after}
-        yield (
-            part.file,
-            render("lesson.html", place=part.file, title=part.lesson.title, current="book.html", part=part, **neighbors),
-        )
+        title = part.lesson.title
+        yield render("lesson.html", part.file, title=title, current="book.html", part=part, before=before, after=after)
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
@@ -138,10 +132,9 @@ def _build_exercise(context: Context, content: PageContent, module: Module, exer
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
     view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, yours=yours, signs=signs)
-    place = f"exercises/{exercise.id}.html"
-    return place, render(
+    return render(
         "exercise.html",
-        place=place,
+        f"exercises/{exercise.id}.html",
         current="index.html",
         title=view.title,
         crumbs=[("The course", "index.html"), (f"Module {module.id}", lesson_file(module.id))],

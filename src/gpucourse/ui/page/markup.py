@@ -14,7 +14,7 @@ from gpucourse import __version__
 from gpucourse.report import html
 from gpucourse.ui.tables import Cell, Content, Style, has_content, style_of, text_of
 from gpucourse.ui.text import clean
-from gpucourse.units import now_utc
+from gpucourse.units import format_seconds, now_utc
 
 TEMPLATES = Path(__file__).with_name("templates")
 MENU = (
@@ -27,18 +27,22 @@ MENU = (
 )
 
 
-def render(template: str, *, place: str, title: str, current: str = "", **values: Any) -> bytes:
-    """Return a page from its template, as UTF-8. `place` is its path below the page's folder, `current` its menu entry."""
+File = tuple[str, bytes]
+"""A file of the page: its path below the page's folder, and what is in it."""
+
+
+def render(template: str, place: str, *, title: str, current: str = "", **values: Any) -> File:
+    """Return a page from its template, as UTF-8, at that place. `current` is its menu entry."""
     root = "../" * place.count("/")
     text = environment().get_template(template).render(root=root, title=title, current=current or place, **values)
-    return text.encode("utf-8", "backslashreplace")
+    return place, text.encode("utf-8", "backslashreplace")
 
 
 @cache
 def environment() -> Environment:
     """Return the templates with what all pages share: style, script, policy and menu."""
     templates = html.make_environment(TEMPLATES, html.TEMPLATES, finalize=_make_harmless)
-    templates.filters |= {"words": show_words, "kind": lambda block: type(block).__name__}
+    templates.filters |= {"words": show_words, "seconds": show_seconds, "kind": lambda block: type(block).__name__}
     templates.tests["shown"] = has_content
     templates.globals |= _list_common_values()
     return templates
@@ -54,6 +58,11 @@ def _make_harmless(value: object) -> object:
 def trust(svg: bytes) -> Markup:
     """Return a chart of this package as Markup: its texts are escaped already."""
     return Markup(svg.decode())  # noqa: S704
+
+
+def show_seconds(seconds: float | None) -> str:
+    """Return how long something took; empty if that is not known."""
+    return "" if seconds is None else format_seconds(seconds)
 
 
 def show_words(content: Content, otherwise: Style = "") -> Markup:

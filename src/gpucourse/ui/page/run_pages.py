@@ -16,7 +16,7 @@ from gpucourse.model.report import LOCAL
 from gpucourse.outside.names import printable
 from gpucourse.ui.fold import fold
 from gpucourse.ui.page.chart import draw_chart
-from gpucourse.ui.page.markup import render
+from gpucourse.ui.page.markup import File, render
 from gpucourse.ui.tables import Block, Cell, Table, facts, right, table
 from gpucourse.ui.text import clean_line
 from gpucourse.ui.views.answers import prediction_result
@@ -52,13 +52,12 @@ def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
     return [describe_run(record) for record in reversed(records)]
 
 
-def build_run(content: RunContent) -> tuple[str, bytes]:
+def build_run(content: RunContent) -> File:
     """Return the page of one run."""
     record, exercise = content.record, content.exercise
-    place = place_of(record)
-    return place, render(
+    return render(
         "run.html",
-        place=place,
+        place_of(record),
         current="runs.html",
         title=f"{record.subject} {exercise.title if exercise else ''}".strip(),
         record=record,
