@@ -13,6 +13,7 @@ from gpucourse.limits import MAX_NODES
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import LOCAL
+from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
 from gpucourse.ui.fold import fold
 from gpucourse.ui.page.chart import draw_chart
@@ -75,7 +76,7 @@ def build_run(content: RunContent) -> File:
             for plot, data in content.list_plots()
         ],
         tables=[block for grid in content.list_tables() for block in grid_blocks(grid)],
-        checks=checks(content.verdict) if content.verdict else [],
+        checks=_list_checks(content.verdict) if content.verdict else [],
         parts=list_run_parts(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
         edits=[_describe_edit(edit) for edit in content.edits],
         logs=list(_describe_logs(record, content.logs)),
@@ -121,6 +122,13 @@ def _summarize(record: RunRecord) -> list[Block]:
         ("gpucourse", record.gpucourse),
     ]
     return [facts(about), failure(record), *([] if record.drill else diagnoses(record.diagnoses))]
+
+
+def _list_checks(verdict: ExerciseVerdict) -> list[Block]:
+    """Return the checks as a screen shows them, with each verdict as a word beside its sign."""
+    shown, hints = checks(verdict)
+    rows = [[verdict_cell(check.verdict), *row[1:]] for check, row in zip(verdict.checks, shown.rows, strict=True)]
+    return [table(["result", *shown.columns[1:]], rows), hints]
 
 
 def _describe_edit(edit: FileEdit) -> dict[str, object]:

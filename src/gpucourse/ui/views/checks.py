@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, View, facts, strong, table, wrapped
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, strong, table, wrapped
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import VERDICTS, name_evidence, verdict_cell
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck
 
 
-def checks(verdict: ExerciseVerdict) -> list[Block]:
+def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
     """Return the checks of a run with their marks, and hints for what did not pass."""
     columns: list[Column | str] = ["", wrapped("check"), wrapped("observed"), wrapped("expected"), "counts on"]
     hints = [(check.title, check.hint) for check in _list_failed(verdict)]
-    return [table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")]
+    return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
 
 def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:

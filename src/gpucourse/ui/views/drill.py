@@ -10,7 +10,7 @@ from gpucourse.model.drill import HOWS, MEANING
 from gpucourse.model.manifest import CodeFault, Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ui.tables import Paragraph, View, facts
+from gpucourse.ui.tables import Block, Paragraph, View, facts
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.run import diagnoses
@@ -80,7 +80,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
 
 def repair(result: Repair) -> View:
     """Show the result of a repaired copy: the checks of its run, and what the judge of the fault says."""
-    blocks = checks(result.verdict) if result.verdict else []
+    blocks: list[Block] = [*checks(result.verdict)] if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(
             result.judged.word, result.judged.says
