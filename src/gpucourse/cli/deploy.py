@@ -243,8 +243,7 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
 def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
     """Show every lab that exists. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
-    from gpucourse.ui.views.cloud import cloud_deploy_result as paid
-    from gpucourse.ui.views.lab import deploy_result
+    from gpucourse.ui.views.deployed import deploy_result
 
     context, console = session.context, session.console
     if prices is None:  # it is one lab
@@ -255,9 +254,8 @@ def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, 
             document.error = describe_errors(built.errors)
         console.document(document)
     for lab in built.labs:
-        show = paid if lab.deployment.costs else deploy_result
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
-        console.show(show(lab, ssh_config, session.find_step(), whole=console.verbose))
+        console.show(deploy_result(lab, ssh_config, session.find_step(), whole=console.verbose))
     if built.labs:
         offer_line(session, built.labs[0].deployment.module, ask=ask)
     session.fail(built.errors)

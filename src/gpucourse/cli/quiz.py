@@ -59,6 +59,7 @@ def quiz(
     """Questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
+    from gpucourse.ui.views.answers import judgement
 
     context, console = session.context, session.console
     if list_:
@@ -71,7 +72,7 @@ def quiz(
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
     elif settings:
         for result in act.take(context.paths, sitting, read_settings(settings, "gpucourse quiz --set NAME=ANSWER")):
-            console.show(views.judgement(result))
+            console.show(judgement(result))
     elif end:
         act.give_in(context.paths, sitting)
     elif can_answer(session):
@@ -87,17 +88,18 @@ def quiz(
 def _ask(session: Session, sitting: Sitting) -> None:
     """Ask the open questions; each answer is stored at once."""
     from gpucourse.learning import quiz as act
-    from gpucourse.ui.views import quiz as views
+    from gpucourse.ui.views.answers import judgement
+    from gpucourse.ui.views.quiz import question as question_view
 
     questions = sitting.quiz.questions
     session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
     for question in sitting.open_questions:
-        session.console.show(views.question(sitting.quiz, question, questions.index(question) + 1))
+        session.console.show(question_view(sitting.quiz, question, questions.index(question) + 1))
         line = ask_valid(session, f"{question.unit or 'answer'}> ", partial(act.judge_answer, question))
         if line is None:
             return
         if line:
-            session.console.show(views.judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
+            session.console.show(judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
 
 
 def _show(session: Session) -> None:

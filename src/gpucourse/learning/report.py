@@ -26,7 +26,7 @@ from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Chapter, Picture, Report, Saying
 from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
-from gpucourse.report import grids, html, markdown, pdf
+from gpucourse.report import grids, html, markdown
 from gpucourse.storage import write_bytes
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -226,11 +226,13 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
 
 
 def _write_pdf(watch: Watcher, content: Report, target: Path) -> None:
+    from gpucourse.report import pdf  # fpdf2, which other formats and the page do not need
+
     document = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, document.data)
     if document.lost:
         text = f"{target.name}: no font here can show {document.lost[:20]}: boxes replace it; report.html is complete"
         watch(Note(text=text, level="warning"))
-    if document.pages > pdf.MOST_PAGES:
-        text = f"{target.name} has {document.pages} pages, but a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+    if document.pages > pdf.MAX_PAGES:
+        text = f"{target.name} has {document.pages} pages, but a report has 2 to {pdf.MAX_PAGES}: say it in fewer words"
         watch(Note(text=text, level="warning"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpucourse.model.manifest import MetricsTable
@@ -11,62 +12,55 @@ from gpucourse.model.report import Grid
 from gpucourse.model.report_plan import Figure
 from gpucourse.outside.names import printable
 
-MOST_ROWS, _LONGEST_CELL = 200, 200
+MAX_ROWS, _MAX_CELL = 200, 200
 NOTHING = "–"
 """The text of a cell if nothing was measured; `not measured` would fill the column of a narrow table."""
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
     """Return a table with one row per subject and one column per figure. `subjects` holds each one's values by figure id."""
-    rows = tuple(
-        (name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()
-    )
-    absent = any(cell == NOTHING for row in rows for cell in row)
-    return Grid(
-        title=title,
-        columns=("measured on", *(figure.title for figure in figures)),
-        rows=rows,
-        numeric=(
-            False,
-            *(not any(isinstance(values.get(column.id), str) for values in subjects.values()) for column in figures),
-        ),
-        note=f"{NOTHING} not measured" if absent else "",
-    )
+    rows = [(name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()]
+    numeric = [not any(isinstance(values.get(figure.id), str) for values in subjects.values()) for figure in figures]
+    return _make_grid(title, [figure.title for figure in figures], rows, numeric)
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
     """Return the rows of one table of an exercise for all subjects, each with its subject; None if no run has such rows."""
-    rows = [
-        (name, *(number(row.get(column.key), column.digits) for column in table.columns))
-        for name, subject_metrics in metrics.items()
-        for row in rows_of(table.rows, subject_metrics)
-    ]
-    if not rows:
+    named_rows = [(name, row) for name, subject_metrics in metrics.items() for row in rows_of(table.rows, subject_metrics)]
+    if not named_rows:
         return None
-    values = [
-        [row.get(column.key) for subject_metrics in metrics.values() for row in rows_of(table.rows, subject_metrics)]
-        for column in table.columns
-    ]
-    numeric = (False, *(all(_numeric(value) for value in column if value is not None) for column in values))
-    alone = len(metrics) == 1
-    start = 1 if alone else 0
-    columns = ("measured on", *(column.title for column in table.columns))
+    rows = [(name, *(number(row.get(column.key), column.digits) for column in table.columns)) for name, row in named_rows]
+    numeric = [all(_is_number_or_absent(row.get(column.key)) for _, row in named_rows) for column in table.columns]
+    grid = _make_grid(table.title, [column.title for column in table.columns], rows, numeric)
+    if len(metrics) > 1:
+        return grid
+    return replace(
+        grid,
+        title=f"{table.title} ({next(iter(metrics))})",
+        columns=grid.columns[1:],
+        rows=tuple(row[1:] for row in grid.rows),
+        numeric=grid.numeric[1:],
+    )
+
+
+def _make_grid(title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]], numeric: Sequence[bool]) -> Grid:
+    """Return a table whose first column names the subject, with a note if something was not measured."""
     absent = any(cell == NOTHING for row in rows for cell in row)
     return Grid(
-        title=f"{table.title} ({next(iter(metrics))})" if alone else table.title,
-        columns=columns[start:],
-        rows=tuple(row[start:] for row in rows),
-        numeric=numeric[start:],
+        title=title,
+        columns=("measured on", *titles),
+        rows=tuple(rows),
+        numeric=(False, *numeric),
         note=f"{NOTHING} not measured" if absent else "",
     )
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MOST_ROWS if it has more."""
+    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MAX_ROWS if it has more."""
     value: Any = {"metrics": metrics}
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
-    return [row for row in value[:MOST_ROWS] if isinstance(row, Mapping)] if isinstance(value, list) else []
+    return [row for row in value[:MAX_ROWS] if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def number(value: object, digits: int | None) -> str:
@@ -76,7 +70,7 @@ def number(value: object, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, (int, float)):
-        return " ".join(printable(str(value), _LONGEST_CELL).split())
+        return " ".join(printable(str(value), _MAX_CELL).split())
     try:
         if not math.isfinite(value):
             return str(value)
@@ -87,5 +81,5 @@ def number(value: object, digits: int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _numeric(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_number_or_absent(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

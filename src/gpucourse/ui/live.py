@@ -22,9 +22,9 @@ from gpucourse.errors import Interrupted
 from gpucourse.guard import guard
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.loglines import MAX_LINE, Source, leave_out_tables, visible
+from gpucourse.ui.loglines import MAX_LINE, Source, leave_out_tables
 from gpucourse.ui.logpipe import MAX_PIECE, LogPipe
-from gpucourse.ui.logscreen import LogScreen
+from gpucourse.ui.logscreen import LogScreen, draw_line
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
 from gpucourse.ui.region import Region
@@ -131,7 +131,7 @@ class Live:
         lines = f"last {len(tail)} lines" if len(tail) > 1 else "the only line"
         writer = "the launcher" if rank is None else f"rank {rank}"
         rows = [line((f"{lines} of {writer} on {clean_line(node)}:", "bad"))]
-        rows += [self._make_log_line(source, raw) for _, raw in tail]
+        rows += [draw_line(source, raw) for _, raw in tail]
         rows.append(line((f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
@@ -142,7 +142,7 @@ class Live:
         """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
         logged = sorted(
             (
-                (time_s, self._make_log_line(source, raw))
+                (time_s, draw_line(source, raw))
                 for source in self._sources()
                 if not (self._fold and source.folds_all)
                 for time_s, raw in (leave_out_tables(source.last) if self._fold else source.last)
@@ -235,9 +235,6 @@ class Live:
         if event.level == "warning":
             return line((f"{UNICODE.error} {clean_line(event.text)}", "warn"))
         return line((f"{UNICODE.dot} ", "dim"), clean_line(event.text))
-
-    def _make_log_line(self, source: Source, raw: bytes) -> Text:
-        return line((source.prefix, source.style), " ", visible(raw))
 
     def _sources(self) -> list[Source]:
         return self._screen.sources() + self._pipe.sources()

@@ -80,7 +80,7 @@ class LogScreen:
                 waiting.source.missed += waiting.missed
                 if waiting.text is not None:
                     lines.extend(_gap(waiting.source, width))
-                    lines.append(_draw_line(waiting.source, waiting.text, width))
+                    lines.append(draw_line(waiting.source, waiting.text, width))
             if not self._waiting:
                 lines.extend(row for source in self._sources.values() for row in _gap(source, width))
         return lines
@@ -148,7 +148,7 @@ class LogScreen:
     def _render_status(self, source: Source, width: int) -> Text:
         prefix = (pad(source.prefix, width), source.style)
         failure = (f"{UNICODE.bad} exit code {source.code} ", "bad") if source.has_failed else ""
-        text = ("has said nothing yet", "dim") if source.silent else visible(source.partial[:MAX_LINE])
+        text = ("has printed nothing yet", "dim") if source.silent else visible(source.partial[:MAX_LINE])
         return line(prefix, " ", failure, text)
 
     def sources(self) -> list[Source]:
@@ -189,7 +189,8 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
 
 
-def _draw_line(source: Source, raw: bytes, width: int | None) -> Text:
+def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:
+    """Return a line of a log after its prefix, in rows of at most `width` columns; of a very long one only the beginning."""
     suffix = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > MAX_LINE else ""
     return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 

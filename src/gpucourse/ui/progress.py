@@ -53,11 +53,6 @@ class OpenStage:
     nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
 
     @property
-    def went_well(self) -> bool:
-        """Return whether none of its resources and nodes failed."""
-        return self.good_nodes == self.nodes and all(resource.ok for resource in self.resources.values())
-
-    @property
     def good_resources(self) -> list[Resource]:
         """Return its resources that are done."""
         return [resource for resource in self.resources.values() if resource.seconds is not None and resource.ok]
@@ -97,8 +92,8 @@ class Progress:
                 self._render_end(word, event.seconds, _sign(event.ok), indent="  "),
             ]
         end = self._render_end(event.text, event.seconds, _sign(event.ok))
-        listed = self._verbose or not event.ok or not stage.went_well or event.seconds > LISTED_AFTER_S
-        return [end, *(self._children(stage) if listed else [])]
+        listed = self._verbose or not event.ok or bool(_list_failed(stage)) or event.seconds > LISTED_AFTER_S
+        return [end, *(_list_children(stage) if listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
         """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
@@ -117,14 +112,14 @@ class Progress:
         if event.state not in {"done", "failed"}:
             return []
         resource.seconds, resource.ok = event.seconds, event.state == "done"
-        return self._part(stage, [self._resource(resource)], now, ok=resource.ok)
+        return self._part(stage, [_draw_resource(resource)], now, ok=resource.ok)
 
     def node(self, event: NodeEvent, now: float) -> list[Text]:
         """Handle a step of a node. Return its line if it is to be shown now."""
         stage = self._current()
         if stage is not None:
             stage.nodes.setdefault(event.node, []).append(event)
-        return self._part(stage, self._node(event.node, [event]), now, ok=event.ok)
+        return self._part(stage, _draw_node(event.node, [event]), now, ok=event.ok)
 
     def _part(self, stage: OpenStage | None, rows: list[Text], now: float, *, ok: bool) -> list[Text]:
         """Return the lines to show at once about a part that has ended."""
@@ -162,7 +157,7 @@ class Progress:
             for row in (
                 *self._count_unlisted(stage),
                 self._render_end(stage.text, now - stage.began, sign),
-                *([] if stage.announced else self._children(stage)),
+                *([] if stage.announced else _list_children(stage)),
             )
         ]
 
@@ -177,7 +172,7 @@ class Progress:
             if stage.silence and room:
                 rows.append(line((f"    {stage.silence} {UNICODE.ellipsis}", "dim")))
                 room -= 1
-            children = self._urgent(stage, now, spinner)
+            children = _list_failed(stage) + self._list_active(stage, now, spinner) + _list_good(stage)[::-1]
             visible_children = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(visible_children)
             if len(visible_children) < len(children) and room:
@@ -209,77 +204,77 @@ class Progress:
         bar = (UNICODE.bar_done * full, "good"), (UNICODE.bar_left * (_BAR - full), "dim")
         return line("  ", *bar, (f" {done_count} of {total}", "dim"))
 
-    def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Text]:
-        """Return the lines of the parts: failed ones first, then those under way, then finished ones, the newest first."""
-        resources = list(stage.resources.values())
-        failed_rows = [self._resource(resource) for resource in resources if not resource.ok]
-        active_rows = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
-        good_rows = [self._resource(resource) for resource in reversed(stage.good_resources)]
-        good = stage.good_nodes
-        for name, events in stage.nodes.items():
-            (good_rows if name in good else failed_rows).extend(self._node(name, events))
-        return failed_rows + active_rows + good_rows
+    def _list_active(self, stage: OpenStage, now: float, spinner: str) -> list[Text]:
+        rows = []
+        for resource in stage.resources.values():
+            if resource.seconds is None:
+                name = Text(clean_line(resource.address))
+                name.truncate(30, overflow="ellipsis")
+                text = f"{name}  {_DOING.get(resource.action, resource.action)}"
+                rows.append(_draw_part((spinner, "accent"), text, f"{_format_growing(now - resource.began):>10}"))
+        return rows
 
     def _count_unlisted(self, stage: OpenStage) -> list[Text]:
         """Return one line for each action on the parts that went well, if not all of them were listed."""
         if not stage.announced or stage.parts <= MAX_AT_ONCE or self._verbose:
             return []
-        return self._many_resources(stage.good_resources) + self._many_nodes(stage.good_nodes)
+        return _summarize_good(stage)
 
-    def _children(self, stage: OpenStage) -> list[Text]:
-        good, fine = stage.good_resources, stage.good_nodes
-        rows = [self._resource(resource) for resource in good] if len(good) <= EACH else self._many_resources(good)
-        rows += [self._resource(resource) for resource in stage.resources.values() if not resource.ok]
-        if len(fine) <= EACH:
-            rows += [row for name, events in fine.items() for row in self._node(name, events)]
-        else:
-            rows += self._many_nodes(fine)
-        return rows + [row for name, events in stage.nodes.items() if name not in fine for row in self._node(name, events)]
 
-    def _draw_resource(self, resource: Resource, now: float, spinner: str) -> Text:
-        name = Text(clean_line(resource.address))
-        name.truncate(30, overflow="ellipsis")
-        text = f"{name}  {_DOING.get(resource.action, resource.action)}"
-        return _draw_part((spinner, "accent"), text, f"{_format_growing(now - resource.began):>10}")
+def _list_failed(stage: OpenStage) -> list[Text]:
+    rows = [_draw_resource(resource) for resource in stage.resources.values() if not resource.ok]
+    good_nodes = stage.good_nodes
+    return rows + [row for name, events in stage.nodes.items() if name not in good_nodes for row in _draw_node(name, events)]
 
-    def _resource(self, resource: Resource) -> Text:
-        word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
-        detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
-        row = _draw_part(
-            _sign(resource.ok), f"{clean_line(resource.address)}  {word}", f"{format_seconds(resource.seconds or 0.0):>10}"
-        )
-        return row.append(detail, "bad")
 
-    def _node(self, name: str, events: list[NodeEvent]) -> list[Text]:
-        good = all(event.ok for event in events)
-        steps = f" {UNICODE.dot} ".join(self._step(event) for event in events)
-        rows = [line("  ", _sign(good), " ", pad(clean_line(name), 8), (f"  {steps}", "" if not good else "dim"))]
-        details = [clean_line(event.detail) for event in events if not event.ok and event.detail]
-        return rows + [line("      ", (text, "bad")) for text in details]
+def _list_good(stage: OpenStage) -> list[Text]:
+    rows = [_draw_resource(resource) for resource in stage.good_resources]
+    return rows + [row for name, events in stage.good_nodes.items() for row in _draw_node(name, events)]
 
-    def _step(self, event: NodeEvent) -> str:
-        note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""
-        return f"{clean_line(event.step)}{'' if event.ok else ' failed'} {format_seconds(event.seconds)}{note}"
 
-    def _many_resources(self, resources: list[Resource]) -> list[Text]:
-        rows = []
-        for action in dict.fromkeys(resource.action for resource in resources):
-            times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
-            slowest, address = max(times)
-            text = f"{format_count(len(times), 'resource')} {_DONE.get(action, action)}"
-            rows.append(_draw_part(_GOOD, text, f"  slowest {format_seconds(slowest)} ({clean_line(address)})"))
-        return rows
+def _list_children(stage: OpenStage) -> list[Text]:
+    """Return the lines of all parts at the end of their stage: if many went well, one line for these."""
+    many = len(stage.good_resources) > EACH or len(stage.good_nodes) > EACH
+    return (_summarize_good(stage) if many else _list_good(stage)) + _list_failed(stage)
 
-    def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Text]:
-        rows = []
-        steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
-        for step in steps:
-            times = [(event.seconds, name) for name, events in nodes.items() for event in events if event.step == step]
-            slowest, name = max(times)
-            middle = statistics.median(seconds for seconds, _ in times)
-            detail = f"  median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
-            rows.append(_draw_part(_GOOD, f"{format_count(len(times), 'node')}: {clean_line(step)}", detail))
-        return rows
+
+def _summarize_good(stage: OpenStage) -> list[Text]:
+    """Return one line for each action on resources, and for each step of nodes, with the slowest."""
+    rows = []
+    resources, nodes = stage.good_resources, stage.good_nodes
+    for action in dict.fromkeys(resource.action for resource in resources):
+        times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
+        rows.append(_draw_times(f"{format_count(len(times), 'resource')} {_DONE.get(action, action)}", times))
+    for step in dict.fromkeys(event.step for events in nodes.values() for event in events):
+        times = [(event.seconds, name) for name, events in nodes.items() for event in events if event.step == step]
+        middle = f"median {format_seconds(statistics.median(seconds for seconds, _ in times))}, "
+        rows.append(_draw_times(f"{format_count(len(times), 'node')}: {clean_line(step)}", times, middle))
+    return rows
+
+
+def _draw_times(text: str, times: list[tuple[float, str]], middle: str = "") -> Text:
+    slowest, name = max(times)
+    return _draw_part(_GOOD, text, f"  {middle}slowest {format_seconds(slowest)} ({clean_line(name)})")
+
+
+def _draw_resource(resource: Resource) -> Text:
+    word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
+    detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
+    text = f"{clean_line(resource.address)}  {word}"
+    return _draw_part(_sign(resource.ok), text, f"{format_seconds(resource.seconds or 0.0):>10}").append(detail, "bad")
+
+
+def _draw_node(name: str, events: list[NodeEvent]) -> list[Text]:
+    good = all(event.ok for event in events)
+    steps = f" {UNICODE.dot} ".join(map(_describe_step, events))
+    rows = [line("  ", _sign(good), " ", pad(clean_line(name), 8), (f"  {steps}", "dim" if good else ""))]
+    details = [clean_line(event.detail) for event in events if not event.ok and event.detail]
+    return rows + [line("      ", (text, "bad")) for text in details]
+
+
+def _describe_step(event: NodeEvent) -> str:
+    note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""
+    return f"{clean_line(event.step)}{'' if event.ok else ' failed'} {format_seconds(event.seconds)}{note}"
 
 
 def _format_growing(seconds: float) -> str:

@@ -19,7 +19,6 @@ from gpucourse.ui.table_layout import GAP, lay_out
 from gpucourse.ui.tables import (
     Block,
     Code,
-    Content,
     Facts,
     Items,
     Lines,
@@ -27,6 +26,7 @@ from gpucourse.ui.tables import (
     Paragraph,
     Table,
     View,
+    has_content,
     style_of,
     text_of,
 )
@@ -39,7 +39,7 @@ MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window 
 
 def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
     """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need."""
-    parts = [_head(view, width), *(_block(part, width) for part in view.blocks), _foot(view, width)]
+    parts = [_head(view, width), *(_block(part, width) for part in view.blocks if has_content(part)), _foot(view, width)]
     texts = [draw(*part, width=width, colour=colour) for part in parts]
     return "\n".join(text for text in texts if text)
 
@@ -121,7 +121,7 @@ def _facts(part: Facts, width: int | None) -> Iterator[Text]:
         if stacked and width is not None:
             yield line((f"{indent}{name}", "dim"))
             lead, room = f"{indent}{' ' * GAP}", width - len(indent) - GAP
-        yield from _hang_lines(lead, wrap(value, room), content)
+        yield from _hang_lines(lead, wrap(value, room), style_of(content))
 
 
 def _items(part: Items, width: int | None) -> Iterator[Text]:
@@ -129,7 +129,9 @@ def _items(part: Items, width: int | None) -> Iterator[Text]:
     longest = max(map(len, marks), default=0)
     for mark, item in zip(marks, part.items, strict=True):
         lead = f"{' ' * GAP}{mark:>{longest}} "
-        yield from _hang_lines(lead, wrap(clean(text_of(item)), _prose_width(width) - cell_len(lead)), item)
+        yield from _hang_lines(
+            lead, wrap(clean(text_of(item)), _prose_width(width) - cell_len(lead)), style_of(item, part.style)
+        )
 
 
 def _rows(part: Lines, width: int | None) -> Iterator[Text]:
@@ -137,10 +139,10 @@ def _rows(part: Lines, width: int | None) -> Iterator[Text]:
         yield from _texts(wrap(clean(text_of(content)), width, indent=" " * GAP), style_of(content))
 
 
-def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[Text]:
+def _hang_lines(lead: str, texts: Sequence[str], style: str) -> Iterator[Text]:
     """Yield the lines of one value: the first after its lead, the others below each other."""
     for number, text in enumerate(texts):
-        yield line((" " * cell_len(lead) if number else lead, "dim"), (text, style_of(content)))
+        yield line((" " * cell_len(lead) if number else lead, "dim"), (text, style))
 
 
 def _texts(rows: Sequence[str], style: str) -> Iterator[Text]:

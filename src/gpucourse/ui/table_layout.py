@@ -70,5 +70,5 @@ def _is_empty(table: Table, index: int) -> bool:
 
 
 def _keep(table: Table, indexes: list[int]) -> Table:
-    columns = tuple(table.columns[i] for i in indexes)
-    return table._replace(columns=columns, rows=tuple(tuple(row[i] for i in indexes) for row in table.rows))
+    columns = [table.columns[i] for i in indexes]
+    return table._replace(columns=columns, rows=[[row[i] for i in indexes] for row in table.rows])

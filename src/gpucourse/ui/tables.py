@@ -35,8 +35,8 @@ class Column(NamedTuple):
 class Table(NamedTuple):
     """Rows of cells, one for each column. `total`: how many rows there are, if these are only some of them."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Content, ...], ...]
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Content]]
     title: str = ""
     total: int = 0
 
@@ -44,22 +44,23 @@ class Table(NamedTuple):
 class Facts(NamedTuple):
     """Names and values, one a line, the values aligned."""
 
-    pairs: tuple[tuple[str, Content], ...]
+    pairs: Sequence[tuple[str, Content]]
     title: str = ""
 
 
 class Items(NamedTuple):
-    """A list, each item after a bullet or, `numbered`, after its number from 1."""
+    """A list, each item after a bullet or, `numbered`, after its number from 1. `style`: that of items without one."""
 
-    items: tuple[Content, ...]
+    items: Sequence[Content]
     title: str = ""
     numbered: bool = False
+    style: Style = ""
 
 
 class Lines(NamedTuple):
     """Texts below each other, each wrapped by itself, with the lines after its first one indented."""
 
-    rows: tuple[Content, ...]
+    rows: Sequence[Content]
 
 
 class Paragraph(NamedTuple):
@@ -86,33 +87,49 @@ Block = Table | Facts | Items | Lines | Paragraph | Code | Markdown
 
 
 class View(NamedTuple):
-    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end, and what to do next.
+    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end, and what to do next. A block
+    without content is not shown, not even its title.
 
     `headline` says in one line how it went: it is below the title, and --quiet shows nothing else. `next` is a command, or
     what to do. `mode` is the mode of the nodes of the view: for `local`, the console says once that these are simulated.
     """
 
     title: str = ""
-    blocks: tuple[Block, ...] = ()
-    footer: tuple[str, ...] = ()
+    blocks: Sequence[Block] = ()
+    footer: Sequence[str] = ()
     mode: str = ""
     headline: Cell | None = None
     next: str = ""
 
 
+def right(title: str, *, wrap: bool = False, spare: bool = False) -> Column:
+    """Make a column of numbers."""
+    return Column(title, align="right", wrap=wrap, spare=spare)
+
+
+def wrapped(title: str) -> Column:
+    """Make a column of text that may use several lines."""
+    return Column(title, wrap=True)
+
+
+def strong(title: str) -> Column:
+    """Make a column of names, which stand out."""
+    return Column(title, style="strong")
+
+
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:
-    """Make a table; a column that is only a title is aligned left. Raises ValueError for a row that does not fit."""
-    full_columns = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
-    cells = tuple(tuple(row) for row in rows)
-    wrong = next((row for row in cells if len(row) != len(full_columns)), None)
-    if wrong is not None:
-        raise ValueError(f"a row of {len(wrong)} cells in a table of {len(full_columns)} columns")
-    return Table(full_columns, cells, title)
+    """Make a table; a column that is only a title is aligned left."""
+    return Table([column if isinstance(column, Column) else Column(column) for column in columns], list(rows), title)
 
 
 def facts(pairs: Iterable[tuple[str, Content | None]], *, title: str = "") -> Facts:
     """Make facts, without those that have no value."""
-    return Facts(tuple((name, value) for name, value in pairs if value not in {None, ""}), title)
+    return Facts([(name, value) for name, value in pairs if value is not None and text_of(value)], title)
+
+
+def has_content(block: Block) -> bool:
+    """Return whether there is anything to show below the title of a block."""
+    return bool(block.rows if isinstance(block, Table) else block[0])
 
 
 def text_of(content: Content) -> str:

@@ -28,9 +28,9 @@ def test_statuses_have_every_rank_in_order_when_there_is_room() -> None:
     assert (rows(screen), screen.count_statuses()) == ([], 0), "nobody draws a bar"
     draw(screen, 3, 1)
     assert rows(screen) == [
-        "[n0 r0] has said nothing yet",
+        "[n0 r0] has printed nothing yet",
         f"[n1 r1] {bar(40).decode()[1:]}",
-        "[n2 r2] has said nothing yet",
+        "[n2 r2] has printed nothing yet",
         f"[n3 r3] {bar(40).decode()[1:]}",
     ]
     assert screen.count_statuses() == 4

@@ -11,23 +11,21 @@ from gpucourse.learning.pages.open_ import PageContent
 from gpucourse.learning.pages.run_content import RunReader
 from gpucourse.learning.show import still_open
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.record import RunRecord
 from gpucourse.model.score import Signs
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.runs.parts import list_part_files, read_part_results
 from gpucourse.ui.page.lessons import LessonPage, render_lesson
-from gpucourse.ui.page.markup import render
+from gpucourse.ui.page.markup import File, render
 from gpucourse.ui.page.other_pages import ComparedRuns, build_costs, build_report, build_side_by_side, build_sweeps
-from gpucourse.ui.page.run_pages import build_run, list_runs, place_of
+from gpucourse.ui.page.run_pages import build_run, describe_run, list_runs
 from gpucourse.ui.views import course
 from gpucourse.ui.views.parts import list_parts
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
-File = tuple[str, bytes]
-LARGEST_PICTURE = 1 << 20  # bytes of a lesson's picture
+MAX_PICTURE_BYTES = 1 << 20  # bytes of a lesson's picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,31 +38,14 @@ class BookPart:
     file: str
     lesson: LessonPage
 
-    @property
-    def title(self) -> str:
-        """Return the heading of the lesson."""
-        return self.lesson.title
-
-    @property
-    def anchor(self) -> str:
-        """Return the anchor of this part in the list of all lessons."""
-        return f"lesson-{self.module.id}-{self.number}"
-
-    @property
-    def sections(self) -> tuple[object, ...]:
-        """Return the sections that the search looks through."""
-        return self.lesson.headings
-
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
     """Yield every file of the page, the first page first. `costs`: what labs on AWS have cost; None if there was none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
-    yield (
-        "runs.html",
-        render("runs.html", place="runs.html", title="Runs", runs=list_runs(content.records), damaged=content.damaged),
-    )
+    runs = list_runs(content.records)
+    yield render("runs.html", "runs.html", title="Runs", runs=runs, damaged=content.damaged)
     yield build_sweeps(content)
     yield build_costs(content, costs)
     yield build_report(context)
@@ -93,9 +74,9 @@ def _build_index(content: PageContent) -> File:
     points = {part.module: part for part in syllabus.points.parts} if syllabus.points else {}
     rows = [_describe_module(content, module, signs) | {"points": points.get(module.id)} for module in syllabus.modules]
     numbers = [exercise.id for module in syllabus.modules for exercise in module.exercises]
-    return "index.html", render(
+    return render(
         "index.html",
-        place="index.html",
+        "index.html",
         title="The course",
         modules=rows,
         next=content.next_step,
@@ -107,11 +88,8 @@ def _build_index(content: PageContent) -> File:
 
 
 def _describe_module(content: PageContent, module: Module, signs: dict[str, Signs]) -> dict[str, object]:
-    newest = {record.exercise: record for record in content.records if not record.own_script}
-    exercises = [
-        _describe_exercise(item, signs.get(item.id)) | {"newest": _link(newest[item.id]) if item.id in newest else None}
-        for item in module.exercises
-    ]
+    newest = {record.exercise: describe_run(record) for record in content.records if not record.own_script}
+    exercises = [_describe_exercise(item, signs.get(item.id)) | {"newest": newest.get(item.id)} for item in module.exercises]
     done_count = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
     return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done_count}
 
@@ -124,12 +102,6 @@ def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, obj
     return {"exercise": exercise, "signs": signs, "marks": marks, "progress": progress}
 
 
-def _link(record: RunRecord) -> dict[str, str]:
-    """Return a run as a link: its page, the last word of its id, its state."""
-    word = record.id.rpartition("-")[2]
-    return {"place": place_of(record), "word": word, "state": record.state.replace("_", " ")}
-
-
 def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
     for module in content.syllabus.modules:
         texts = context.catalog.lesson_parts(module)
@@ -137,7 +109,7 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 
         def read_picture(name: str, folder: str = folder) -> bytes | None:
             try:
-                return read_bounded(file_inside(context.folders.modules, f"{folder}/{name}"), LARGEST_PICTURE)
+                return read_bounded(file_inside(context.folders.modules, f"{folder}/{name}"), MAX_PICTURE_BYTES)
             except (OSError, OutsideError):
                 return None
 
@@ -148,27 +120,10 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 
 def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
     exercises = [exercise for module in content.syllabus.modules for exercise in module.exercises]
-    yield "book.html", render("search.html", place="book.html", title="The book", lessons=parts, exercises=exercises)
-    for index, part in enumerate(parts):
-        near = {"before": parts[index - 1] if index else None, "after": parts[index + 1] if part is not parts[-1] else None}
-        links = {
-            name: {"file": neighbor.file.removeprefix("book/"), "title": neighbor.title} if neighbor else None
-            for name, neighbor in near.items()
-        }
-        yield (
-            part.file,
-            render(
-                "lesson.html",
-                place=part.file,
-                title=part.title,
-                current="book.html",
-                module=part.module,
-                number=part.number,
-                of=part.of,
-                lesson=part.lesson,
-                **links,
-            ),
-        )
+    yield render("search.html", "book.html", title="The book", parts=parts, exercises=exercises)
+    for before, part, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+        title = part.lesson.title
+        yield render("lesson.html", part.file, title=title, current="book.html", part=part, before=before, after=after)
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
@@ -177,10 +132,9 @@ def _build_exercise(context: Context, content: PageContent, module: Module, exer
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
     view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, yours=yours, signs=signs)
-    place = f"exercises/{exercise.id}.html"
-    return place, render(
+    return render(
         "exercise.html",
-        place=place,
+        f"exercises/{exercise.id}.html",
         current="index.html",
         title=view.title,
         crumbs=[("The course", "index.html"), (f"Module {module.id}", lesson_file(module.id))],

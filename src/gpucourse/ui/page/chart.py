@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -82,16 +82,14 @@ def _draw_legend(plot: Plot, data: Drawable) -> Iterator[str]:
 def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         if plot.connect and len(points) > 1:
-            path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
-            yield f'<polyline class="line {_stroke(index)}" points="{path}"/>'
+            yield _polyline(f"line {_stroke(index)}", points, x, y)
         sample = points if len(points) <= MANY else points[:: -(-len(points) // MANY)]
         for point in sample:
             if point.spread and len(points) <= MANY:
                 low, high = (y.place(value) for value in point.spread)
                 yield _line(f"spread {_stroke(index)}", x.place(point.x), low, x.place(point.x), high)
-            place = f'cx="{x.place(point.x)}" cy="{y.place(point.y)}" r="{4.5 if len(sample) <= 40 else 3}"'
-            title = escape(_describe_point(plot, data, label, point))
-            yield f'<circle class="p {_fill(index)}" {place}><title>{title}</title></circle>'
+            title, radius = _describe_point(plot, data, label, point), 4.5 if len(sample) <= 40 else 3
+            yield _circle(f"p {_fill(index)}", x.place(point.x), y.place(point.y), title, radius)
 
 
 def _draw_bars(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
@@ -120,8 +118,7 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
             at = y.place(point.y)
             yield _line("ideal", x.place(point.x) - half, at, x.place(point.x) + half, at)
     elif points:
-        path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
-        yield f'<polyline class="ideal" points="{path}"/>'
+        yield _polyline("ideal", points, x, y)
 
 
 def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
@@ -129,16 +126,24 @@ def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[s
     for label, points in data.recorded.items():
         index = data.labels.index(label) if label in data.labels else len(data.labels)
         if plot.kind == "line" and plot.connect:
-            path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
-            yield f'<polyline class="line recorded {_stroke(index)}" points="{path}"/>'
+            yield _polyline(f"line recorded {_stroke(index)}", points, x, y)
         for point in points:
             title = f"{_describe_point(plot, data, label, point)} ({data.recorded_label})"
             yield _circle(f"p recorded {_stroke(index)}", x.place(point.x), y.place(point.y), title)
 
 
-def _circle(kind: str, x: float, y: float, title: str = "") -> str:
-    inside = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle class="{kind}" cx="{x}" cy="{y}" r="4.5">{inside}</circle>'
+def _polyline(kind: str, points: Sequence[PlotPoint], x: Scale, y: Scale) -> str:
+    path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
+    return f'<polyline class="{kind}" points="{path}"/>'
+
+
+def _circle(kind: str, x: float, y: float, title: str = "", radius: float = 4.5) -> str:
+    return f'<circle class="{kind}" cx="{x}" cy="{y}" r="{radius}">{_title(title)}</circle>'
+
+
+def _title(text: str) -> str:
+    """Return what is shown under the pointer."""
+    return f"<title>{escape(text)}</title>" if text else ""
 
 
 def _describe_point(plot: Plot, data: Drawable, label: str, point: PlotPoint) -> str:
@@ -164,7 +169,7 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 def _box(kind: str, x: float, y: float, width: float, height: float, title: str = "") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    return f'<rect class="{kind}" {place}><title>{escape(title)}</title></rect>' if title else f'<rect class="{kind}" {place}/>'
+    return f'<rect class="{kind}" {place}>{_title(title)}</rect>'
 
 
 def _text(text: str, x: float, y: float, anchor: str, kind: str) -> str:

@@ -18,22 +18,19 @@ from gpucourse.learning.report import gather
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
-from gpucourse.model.report import LOCAL, Grid, Picture, Report
-from gpucourse.model.sweep import Point
+from gpucourse.model.report import LOCAL, Picture, Report
 from gpucourse.storage import find_login
 from gpucourse.ui.page.chart import draw_chart
-from gpucourse.ui.page.markup import render, trust
-from gpucourse.ui.page.run_pages import describe_run, make_table
+from gpucourse.ui.page.markup import File, render, trust
+from gpucourse.ui.page.run_pages import describe_run, place_of
 from gpucourse.ui.tables import Paragraph, View
+from gpucourse.ui.views.cost import cost
 from gpucourse.ui.views.lab import destroy_result
-from gpucourse.units import format_seconds
+from gpucourse.ui.views.many import EVERY_VALUE, sweep_table
+from gpucourse.ui.views.measured import grid_blocks
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
-
-File = tuple[str, bytes]
-EVERY_VALUE = "Every value"
-"""The title of a sweep's table that shows no more than its points do."""
 
 
 @dataclass
@@ -55,10 +52,9 @@ class ComparedRuns:
 def build_side_by_side(compared: ComparedRuns) -> File:
     """Return the page of the runs of one exercise side by side, the oldest first."""
     runs = compared.runs[::-1]
-    place = f"compare/{compared.exercise.id}.html"
-    return place, render(
+    return render(
         "compare.html",
-        place=place,
+        f"compare/{compared.exercise.id}.html",
         current="runs.html",
         title=f"{compared.exercise.id} side by side",
         exercise=compared.exercise,
@@ -71,18 +67,20 @@ def build_side_by_side(compared: ComparedRuns) -> File:
 
 def build_sweeps(content: PageContent) -> File:
     """Return the page of all sweeps, each with its values, its table and its chart."""
-    pages = {record.id: describe_run(record)["place"] for record in content.records}
-    sweeps = [_describe_sweep(item, pages) for item in content.sweeps]
-    return "sweeps.html", render(
-        "sweeps.html", place="sweeps.html", title="Sweeps", sweeps=sweeps, damaged=content.damaged_sweeps
+    pages = {record.id: place_of(record) for record in content.records}
+    return render(
+        "sweeps.html",
+        "sweeps.html",
+        title="Sweeps",
+        sweeps=[_describe_sweep(item) for item in content.sweeps],
+        pages=pages,
+        damaged=content.damaged_sweeps,
     )
 
 
 def build_costs(content: PageContent, costs: Cost | None) -> File:
     """Return the page of what labs have cost, with the receipt of each destroy, the newest first."""
-    from gpucourse.ui.views.cost import cost
-
-    nothing = View(blocks=(Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here."),))
+    nothing = View(blocks=[Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here.")])
     views = [cost(costs) if costs else nothing]
     receipts = [
         {
@@ -92,9 +90,9 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
         }
         for receipt in reversed(content.receipts)
     ]
-    return "costs.html", render(
+    return render(
         "costs.html",
-        place="costs.html",
+        "costs.html",
         title="Costs",
         crumbs=[],
         mode="",
@@ -109,14 +107,14 @@ def build_report(context: Context) -> File:
     """Return the page of the final report, made from the runs that exist now, with charts of the page."""
     report, reason = _gather_report(context)
     chapters = report.chapters if report else ()
-    return "report.html", render(
+    return render(
         "report.html",
-        place="report.html",
+        "report.html",
         title="Report",
         report=report,
         reason=reason,
         simulated=LOCAL if report and is_simulated(report.mode) else "",
-        tables={chapter.id: [_describe_table(grid) for grid in chapter.grids] for chapter in chapters},
+        tables={chapter.id: [block for grid in chapter.grids for block in grid_blocks(grid)] for chapter in chapters},
         charts={
             chapter.id: [{"title": picture.title, "svg": trust(picture.svg)} for picture in chapter.pictures]
             for chapter in chapters
@@ -139,38 +137,19 @@ def _draw_picture(plot: Plot, metrics: Mapping[str, Any], _subtitle: str) -> Pic
     return Picture(title=plot.title, png=b"", svg=str(draw_chart(plot, drawable(plot, metrics))).encode())
 
 
-def _describe_table(grid: Grid) -> dict[str, object]:
-    return {"table": make_table(grid), "note": grid.note}
-
-
-def _describe_sweep(item: SweepContent, pages: Mapping[str, object]) -> dict[str, object]:
+def _describe_sweep(item: SweepContent) -> dict[str, object]:
     sweep = item.sweep
     title = f"{sweep.exercise}{f' {item.exercise.title}' if item.exercise else ''}, by {sweep.parameter}"
     chart = None
     if item.chart:
         plot, data = item.chart
         chart = {"svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
-    grid = None
-    if sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows):
-        rows = tuple(tuple(row) for row in sweep.rows)
-        grid = Grid(title=sweep.title, columns=tuple(sweep.columns), rows=rows, numeric=tuple(sweep.numeric))
+    has_table = sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows)
     return {
         "title": title,
         "about": f"{sweep.id} · {sweep.state} · {sweep.device} · mode: {sweep.mode}",
         "parameter": f"{sweep.parameter}{f' ({sweep.unit})' if sweep.unit else ''}",
-        "points": [_describe_point(point, pages) for point in sweep.points],
+        "points": sweep.points,
         "chart": chart,
-        "table": make_table(grid) if grid else None,
-    }
-
-
-def _describe_point(point: Point, pages: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "value": str(point.value),
-        "state": point.state.replace("_", " "),
-        "verdict": (point.verdict or "").replace("_", " "),
-        "took": "" if point.seconds is None else format_seconds(point.seconds),
-        "run": point.run or "",
-        "place": pages.get(point.run or "", ""),
-        "error": point.error,
+        "tables": [sweep_table(sweep)] if has_table else [],
     }

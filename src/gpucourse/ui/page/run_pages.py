@@ -12,23 +12,24 @@ from gpucourse.learning.pages.run_content import LogExcerpt, RunContent
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
-from gpucourse.model.report import LOCAL, Grid
-from gpucourse.model.verdict import CheckResult
+from gpucourse.model.report import LOCAL
+from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
 from gpucourse.ui.fold import fold
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.page.chart import draw_chart
-from gpucourse.ui.page.markup import render
-from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
-from gpucourse.ui.text import clean_line, format_count
+from gpucourse.ui.page.markup import File, render
+from gpucourse.ui.tables import Block, Cell, Table, facts, right, table
+from gpucourse.ui.text import clean_line
 from gpucourse.ui.views.answers import prediction_result
-from gpucourse.ui.views.course import VERDICTS, name_evidence
+from gpucourse.ui.views.checks import checks
+from gpucourse.ui.views.measured import grid_blocks
 from gpucourse.ui.views.parts import list_run_parts
-from gpucourse.ui.views.plan import environment, parameters
-from gpucourse.ui.views.run import diagnoses
+from gpucourse.ui.views.plan import parameters
+from gpucourse.ui.views.result import format_duration
+from gpucourse.ui.views.run import diagnoses, failure, note, summary
+from gpucourse.ui.views.words import state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds
 
-STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad"}
 FOLDED_BYTES = 256 << 10
 """Logs of at most this size together are also shown folded: a line that several ranks wrote appears once."""
 
@@ -52,14 +53,12 @@ def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
     return [describe_run(record) for record in reversed(records)]
 
 
-def build_run(content: RunContent) -> tuple[str, bytes]:
+def build_run(content: RunContent) -> File:
     """Return the page of one run."""
     record, exercise = content.record, content.exercise
-    place = place_of(record)
-    checks = content.verdict.checks if content.verdict else ()
-    return place, render(
+    return render(
         "run.html",
-        place=place,
+        place_of(record),
         current="runs.html",
         title=f"{record.subject} {exercise.title if exercise else ''}".strip(),
         record=record,
@@ -76,8 +75,8 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
             }
             for plot, data in content.list_plots()
         ],
-        tables=[{"table": make_table(grid), "note": grid.note} for grid in content.list_tables()],
-        checks=[_describe_check(check) for check in checks],
+        tables=[block for grid in content.list_tables() for block in grid_blocks(grid)],
+        checks=_list_checks(content.verdict) if content.verdict else [],
         parts=list_run_parts(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
         edits=[_describe_edit(edit) for edit in content.edits],
         logs=list(_describe_logs(record, content.logs)),
@@ -87,39 +86,20 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
     )
 
 
-def make_table(grid: Grid) -> Table:
-    """Return a table of a report as a block."""
-    columns = [
-        Column(title, align="right" if numeric else "left") for title, numeric in zip(grid.columns, grid.numeric, strict=True)
-    ]
-    return table(columns, grid.rows, title=grid.title)
-
-
-def compute_seconds(record: RunRecord) -> float | None:
-    """Return how many seconds the ranks ran; None if that is not known."""
-    seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
-    return max(seconds) if seconds else record.phases_s.get("run")
-
-
 def describe_run(record: RunRecord) -> dict[str, object]:
     """Return a run as a row of a table: its page, and what the columns show."""
-    seconds = compute_seconds(record)
-    verdict = record.shown_verdict
     return {
         "place": place_of(record),
         "id": record.id,
         "word": record.id.rpartition("-")[2],
         "subject": record.subject,
-        "state": record.state.replace("_", " "),
-        "style": STATES.get(record.state, "warn"),
-        "checks": f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}" if verdict else "",
-        "checks_style": VERDICTS.get(verdict or "", "dim"),
+        "state": state_cell(record),
+        "checks": verdict_cell(record.shown_verdict) if record.shown_verdict else "",
         "ranks": record.rank_count,
-        "took": "" if seconds is None else format_seconds(seconds),
+        "took": format_duration(record),
         "began": _format_moment(record.created),
         "parameters": parameters(record.parameters),
-        "note": record.error
-        or (record.diagnoses[0].title if record.diagnoses else record.split_world or record.restarts_in_words),
+        "note": note(record),
     }
 
 
@@ -128,55 +108,27 @@ def _format_moment(moment: str) -> str:
     return moment[:16].replace("T", " ")
 
 
-def _show_verdict(record: RunRecord) -> Cell | None:
-    verdict = record.shown_verdict
-    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim")) if verdict else None
-
-
 def _summarize(record: RunRecord) -> list[Block]:
-    seconds = compute_seconds(record)
-    failure = record.first_failure
-    word = record.state.replace("_", " ")
-    blocks: list[Block] = [
-        facts(
-            [
-                ("warning", Cell(record.split_world, "warn") if record.split_world else None),
-                ("state", Cell(word, STATES.get(record.state, "warn"))),
-                ("checks", _show_verdict(record)),
-                ("took", "" if seconds is None else format_seconds(seconds)),
-                ("began", f"{_format_moment(record.created)} UTC"),
-                ("ranks", f"{record.rank_count} on {format_count(len(record.nodes), 'node')}, by {record.launcher}"),
-                ("lab", f"{record.stack} (mode: {record.mode})"),
-                ("parameters", parameters(record.parameters)),
-                ("environment", environment(record.environment, record.handed_on)),
-                ("torchrun", record.torchrun),
-                ("restarts", record.restarts_in_words),
-                (
-                    "first to fail",
-                    Cell(f"rank {failure.rank} on {failure.node}, exit code {failure.code}", "bad") if failure else "",
-                ),
-                ("error", Cell(record.error, "bad") if record.error else ""),
-                ("drill", "a fault was injected on purpose" if record.drill else ""),
-                ("profiler", "it ran under the profiler, so it gives no points" if record.profiled else ""),
-                ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
-                ("gpucourse", record.gpucourse),
-            ]
-        )
+    """Return what a screen says of a run, and beside it when and where it ran, and what each phase needed."""
+    about = [
+        ("warning", Cell(record.split_world or "", "warn")),
+        *summary(record).pairs,
+        ("checks", verdict_cell(record.shown_verdict) if record.shown_verdict else ""),
+        ("began", f"{_format_moment(record.created)} UTC"),
+        ("lab", f"{record.stack} (mode: {record.mode})"),
+        ("drill", "a fault was injected on purpose" if record.drill else ""),
+        ("profiler", "it ran under the profiler, so it gives no points" if record.profiled else ""),
+        ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
+        ("gpucourse", record.gpucourse),
     ]
-    return blocks if record.drill else [*blocks, *diagnoses(record.diagnoses)]
+    return [facts(about), failure(record), *([] if record.drill else diagnoses(record.diagnoses))]
 
 
-def _describe_check(check: CheckResult) -> dict[str, str]:
-    return {
-        "style": VERDICTS.get(check.verdict, "dim"),
-        "mark": UNICODE.mark(check.verdict),
-        "word": check.verdict.replace("_", " "),
-        "title": check.title,
-        "hint": check.hint if check.verdict in {"failed", "error"} else "",
-        "observed": check.observed,
-        "expected": check.expected,
-        "evidence": name_evidence(check.evidence),
-    }
+def _list_checks(verdict: ExerciseVerdict) -> list[Block]:
+    """Return the checks as a screen shows them, with each verdict as a word beside its sign."""
+    shown, hints = checks(verdict)
+    rows = [[verdict_cell(check.verdict), *row[1:]] for check, row in zip(verdict.checks, shown.rows, strict=True)]
+    return [table(["result", *shown.columns[1:]], rows), hints]
 
 
 def _describe_edit(edit: FileEdit) -> dict[str, object]:
@@ -240,10 +192,9 @@ def _count_collected(record: RunRecord, row_count: int) -> str:
 def _list_files(content: RunContent) -> list[Block]:
     record = content.record
     rows = [(item.node, item.path, format_bytes(item.bytes)) for item in record.outputs[:MAX_FACTS]]
-    blocks: list[Block] = [facts([("folder", str(content.files.folder))], title="Files")]
-    if rows:
-        blocks.append(table(["node", "file", Column("size", align="right")], rows, title=_count_collected(record, len(rows))))
-    if record.refused:
-        refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
-        blocks.append(table(["node", "file", "reason"], refusals, title="Not collected"))
-    return blocks
+    refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
+    return [
+        facts([("folder", str(content.files.folder))], title="Files"),
+        table(["node", "file", right("size")], rows, title=_count_collected(record, len(rows))),
+        table(["node", "file", "reason"], refusals, title="Not collected"),
+    ]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Items, Paragraph, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Content, Items, Paragraph, Style, View, facts, strong, table, wrapped
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.plan import parameters
+from gpucourse.ui.views.words import list_choices
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
@@ -33,16 +34,7 @@ def answers(
 ) -> View:
     """Show every question of an exercise with the result of its answer, and the explanations. `next_step`: the command that
     `next` names."""
-    columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
-    blocks: list[Block] = [table(columns, [_row(result) for result in results])]
-    explained = tuple((result.id, result.explanation) for result in results if result.explanation)
-    if explained:
-        blocks.append(Facts(explained, title="Why"))
-    described = tuple((result.id, result.look_for) for result in results if result.look_for)
-    if described:
-        blocks.append(Facts(described, title=_GOOD))
-        blocks.append(Paragraph(_COMPARE, "dim"))
-    blocks.append(Paragraph(summary(results)))
+    described = facts(((result.id, result.look_for) for result in results), title=_GOOD)
     open_ones = [result.id for result in results if result.verdict == "open" and result.kind != "mutation"]
     mutations = [
         f"{result.id} is answered by a run: {exercise.mutation_command}"
@@ -54,46 +46,53 @@ def answers(
     still_open = [f"Still open: {', '.join(open_ones)}.{advice}"] if open_ones else []
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
-        blocks=tuple(blocks),
-        footer=(*still_open, *mutations),
+        blocks=[
+            table(["", strong("question"), wrapped("answer"), wrapped("")], map(_row, results)),
+            facts(((result.id, result.explanation) for result in results), title="Why"),
+            described,
+            Paragraph(_COMPARE if described.pairs else "", "dim"),
+            Paragraph(summary(results)),
+        ],
+        footer=[*still_open, *mutations],
         mode=mode,
         next=next_step,
     )
 
 
-def question(item: Question, number: int, of: int, *, now: str | None = None) -> View:
-    """Show one question to answer."""
-    blocks: list[Block] = [Paragraph(item.text)]
-    if item.choices:
-        blocks.append(Items(tuple(f"{name}. {text}" for name, text in item.choices.items())))
-    if now is not None:
-        blocks.append(Paragraph(f"Your answer so far: {now}", "dim"))
-    return View(title=f"{number} of {of}  {item.id}", blocks=tuple(blocks))
+def question(item: Question, number: int, of: int, *, heading: str = "", now: str | None = None) -> View:
+    """Show one question to answer, under its name or another heading."""
+    answer = "" if now is None else f"Your answer so far: {now}"
+    return View(
+        title=f"{number} of {of}  {heading or item.id}",
+        blocks=[Paragraph(item.text), Items(list_choices(item.choices)), Paragraph(answer, "dim")],
+    )
 
 
 def mutation(item: Question, number: int, of: int, command: str) -> View:
     """Show a question that a run answers, and the command of that run."""
-    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=(Paragraph(item.text),))
+    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=[Paragraph(item.text)])
 
 
 def judgement(result: AnswerResult) -> View:
     """Show the result of one answer, right after it was typed."""
-    style = STYLES.get(result.verdict, "dim")
-    blocks: list[Block] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
-    if result.explanation:
-        blocks.append(Paragraph(result.explanation))
-    if result.look_for:
-        blocks.append(Facts(((result.id, result.look_for),), title=_GOOD))
-    return View(blocks=tuple(blocks))
+    sentence = f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}"
+    return View(
+        blocks=[
+            Paragraph(sentence, STYLES.get(result.verdict, "dim")),
+            Paragraph(result.explanation),
+            facts([(result.id, result.look_for)], title=_GOOD),
+        ]
+    )
 
 
 def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:
     """Show what to predict, and what it depends on, before the ranks start."""
     about = facts([("nodes", str(nodes)), ("parameters", parameters(values))])
-    blocks: list[Block] = [Paragraph(item.text, "strong"), about]
-    if item.choices:
-        blocks.append(Items(tuple(f"{name}. {text}" for name, text in item.choices.items())))
-    return View(title="Predict, then run", blocks=tuple(blocks), footer=("Enter runs it without a prediction.",))
+    return View(
+        title="Predict, then run",
+        blocks=[Paragraph(item.text, "strong"), about, Items(list_choices(item.choices))],
+        footer=["Enter runs it without a prediction."],
+    )
 
 
 def prediction_result(result: PredictionResult) -> list[Block]:
@@ -107,7 +106,7 @@ def prediction_result(result: PredictionResult) -> list[Block]:
         ],
         title="Your prediction",
     )
-    return [comparison, *([Paragraph(result.explanation)] if result.explanation else [])]
+    return [comparison, Paragraph(result.explanation)]
 
 
 def mark(verdict: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Facts, Items, View, facts
+from gpucourse.ui.tables import Cell, Items, View, facts
 from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 def change_result(change: ChangeResult, next_step: str = "") -> View:
     """Show every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
-    blocks: list[Block] = [Items(tuple(change.changed))]
-    if change.warnings:
-        blocks.append(Items(tuple(Cell(text, "warn") for text in change.warnings), title="Mind"))
-    blocks.append(_now(change))
-    headline = Cell(f"{UNICODE.good} {change.title}", "good")
-    footer = (f"Useful now: {change.next}",) if change.next and change.next != next_step else ()
-    return View(headline=headline, blocks=tuple(blocks), footer=footer, next=next_step)
+    return View(
+        headline=Cell(f"{UNICODE.good} {change.title}", "good"),
+        blocks=[
+            Items(change.changed),
+            Items(change.warnings, title="Warnings", style="warn"),
+            facts([("costs", hourly(change.usd_per_hour)), ("ends at", clock(change.expires) if change.expires else "")]),
+        ],
+        footer=[f"Useful now: {change.next}"] if change.next and change.next != next_step else [],
+        next=next_step,
+    )
 
 
 def more_time(extension: Extension) -> View:
@@ -36,8 +39,4 @@ def more_time(extension: Extension) -> View:
             ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )
-    return View(title="More time than the budget allows" if extension.above_budget else "More time", blocks=(about,))
-
-
-def _now(change: ChangeResult) -> Facts:
-    return facts([("costs", hourly(change.usd_per_hour)), ("ends at", clock(change.expires) if change.expires else "")])
+    return View(title="More time than the budget allows" if extension.above_budget else "More time", blocks=[about])

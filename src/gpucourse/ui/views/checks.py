@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.model.node import SIMULATED
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, table
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, strong, table, wrapped
 from gpucourse.ui.text import format_count
-from gpucourse.ui.views.course import VERDICTS, name_evidence
+from gpucourse.ui.views.words import VERDICTS, name_evidence, verdict_cell
 
 FAILED = 3  # checks that did not pass, with their hints; more are counted
 UNMEASURED = 3  # checks that need a GPU, named; more are counted
@@ -20,17 +20,11 @@ if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck
 
 
-def checks(verdict: ExerciseVerdict) -> list[Block]:
-    """Return the checks of a run with their marks, and hints for what did not pass; nothing if there are none."""
-    if not verdict.checks:
-        return []
-    columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
-    columns.append("counts on")
-    blocks: list[Block] = [table(columns, [_check(check) for check in verdict.checks], title="Checks")]
-    hints = tuple((check.title, check.hint) for check in verdict.checks if check.verdict in {"failed", "error"} and check.hint)
-    if hints:
-        blocks.append(Facts(hints, title="Where to look"))
-    return blocks
+def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
+    """Return the checks of a run with their marks, and hints for what did not pass."""
+    columns: list[Column | str] = ["", wrapped("check"), wrapped("observed"), wrapped("expected"), "counts on"]
+    hints = [(check.title, check.hint) for check in _list_failed(verdict)]
+    return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
 
 def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:
@@ -39,21 +33,19 @@ def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[C
     lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
     if brief:
-        reasons = Counter(map(_find_reason, unmeasured))
-        shown_reasons = reasons.most_common(None if len(reasons) <= UNMEASURED else UNMEASURED - 1)
-        lines += [
-            Cell(f"{UNICODE.absent} {format_count(count, 'check')} not measured: {reason}", "dim")
-            for reason, count in shown_reasons
-        ]
-        return lines + _count_rest(len(unmeasured) - sum(count for _, count in shown_reasons))
-    named_checks = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
-    lines += [Cell(f"{UNICODE.absent} {check.title}: not measured, {_find_reason(check)}", "dim") for check in named_checks]
-    return lines + _count_rest(len(unmeasured) - len(named_checks))
+        reasons = Counter(map(_find_reason, unmeasured)).most_common()
+        texts = [(f"{format_count(count, 'check')} not measured: {reason}", count) for reason, count in reasons]
+    else:
+        texts = [(f"{check.title}: not measured, {_find_reason(check)}", 1) for check in unmeasured]
+    named = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
+    rest = len(unmeasured) - sum(count for _, count in named)
+    more = [f"and {rest} more {'was' if rest == 1 else 'were'} not measured"] if rest else []
+    return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in named), *more]]
 
 
-def _count_rest(count: int) -> list[Cell]:
-    """Return a line that counts the checks that were not measured and are not named; nothing if there are none."""
-    return [Cell(f"{UNICODE.absent} and {count} more {'was' if count == 1 else 'were'} not measured", "dim")] if count else []
+def _list_failed(verdict: ExerciseVerdict) -> list[CheckResult]:
+    """Return the checks that did not pass."""
+    return [check for check in verdict.checks if check.verdict in {"failed", "error"}]
 
 
 def _find_reason(check: CheckResult) -> str:
@@ -64,7 +56,7 @@ def _find_reason(check: CheckResult) -> str:
 def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
     """Return a line for each of the first checks that did not pass, with its hint, and the number of the others."""
     lines: list[Cell] = []
-    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}]
+    bad = _list_failed(verdict)
     for check in bad[:most]:
         text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
         lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
@@ -75,48 +67,39 @@ def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
 
 def count_checks(verdict: ExerciseVerdict) -> str:
     """Return how many checks have each verdict: `7 passed, 1 not measured`."""
-    words = [check.verdict for check in verdict.checks]
-    counts = [
-        f"{words.count(word)} {word.replace('_', ' ')}"
-        for word in ("passed", "failed", "error", "not_measured")
-        if word in words
-    ]
-    return ", ".join(counts) or "no checks"
+    counts = Counter(check.verdict for check in verdict.checks)
+    words: tuple[Verdict, ...] = ("passed", "failed", "error", "not_measured")
+    return ", ".join(f"{counts[word]} {word.replace('_', ' ')}" for word in words if counts[word]) or "no checks"
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
     """Show every exercise with its verdict now, its verdict before, and where to look."""
-    columns: list[Column | str] = [
-        Column("", style="strong"), Column("exercise", wrap=True), "now", "before", Column("what is wrong", wrap=True)
-    ]  # fmt: skip
-    blocks: list[Block] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, checked again")]
-    hints = tuple(
-        (f"{recheck.exercise} {check.id}", check.hint)
-        for recheck in rechecks
-        if recheck.verdict
-        for check in recheck.verdict.checks
-        if check.verdict in {"failed", "error"} and check.hint
-    )
-    if hints:
-        blocks.append(Facts(hints, title="Where to look"))
-    passed = sum(recheck.verdict is not None and recheck.verdict.verdict == "passed" for recheck in rechecks)
+    columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
+    verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
+    hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]
+    passed = sum(verdict.verdict == "passed" for _, verdict in verdicts)
     regressions = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
-    footer = [f"{passed} of {len(rechecks)} exercises pass."]
-    footer += [f"No longer passed: {', '.join(regressions)}"] if regressions else []
-    modes = {recheck.verdict.mode for recheck in rechecks if recheck.verdict}
-    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
+    return View(
+        blocks=[
+            table(columns, map(_row, rechecks), title="Every exercise, checked again"),
+            facts(hints, title="Where to look"),
+        ],
+        footer=[
+            f"{passed} of {len(rechecks)} exercises pass.",
+            *([f"No longer passed: {', '.join(regressions)}"] if regressions else []),
+        ],
+        mode=SIMULATED if any(verdict.mode == SIMULATED for _, verdict in verdicts) else "",
+    )
 
 
 def _row(recheck: Recheck) -> tuple[Content, ...]:
     if recheck.verdict is None:
         return recheck.exercise, recheck.title, Cell("not yet", "dim"), "", ""
     word = recheck.verdict.verdict
-    bad = [check for check in recheck.verdict.checks if check.verdict in {"failed", "error"}]
-    wrong = "; ".join(f"{check.id}: {check.observed}" for check in bad)
+    wrong = "; ".join(f"{check.id}: {check.observed}" for check in _list_failed(recheck.verdict))
     missing = f"not in deliverables/: {', '.join(recheck.missing)}" if recheck.missing and word == "passed" else ""
     old_word = "" if recheck.before is None or recheck.before == word else recheck.before.replace("_", " ")
-    new_cell = Cell(f"{UNICODE.mark(word)} {word.replace('_', ' ')}", VERDICTS.get(word, "dim"))
-    return recheck.exercise, recheck.title, new_cell, Cell(old_word, "dim"), wrong or missing
+    return recheck.exercise, recheck.title, verdict_cell(word), Cell(old_word, "dim"), wrong or missing
 
 
 def _check(check: CheckResult) -> tuple[Content, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Column, Facts, Items, Paragraph, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Facts, Items, Paragraph, Table, View, facts, right, table, wrapped
 from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 def cost(costs: Cost) -> View:
     """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
+    warnings = Items(costs.warnings, title="Warnings", style="warn")
     if not costs.usd and not costs.running and not costs.billed:
-        blocks: list[Block] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
-        return View(blocks=(*blocks, *_warnings(costs)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
-    blocks = [_sums(costs)]
-    if costs.running:
-        blocks.append(_show_running(costs.running))
-    for title, shares in (("By module", costs.modules), ("By exercise", costs.exercises), ("By kind", costs.kinds)):
-        if shares:
-            blocks.append(_shares(title, shares))
-    if costs.billed:
-        blocks.append(_bill(costs.billed))
-    blocks += _warnings(costs)
-    if costs.sources:
-        blocks.append(Items(tuple(Cell(source, "dim") for source in costs.sources), title="Prices"))
+        free = Paragraph("Nothing has cost anything: simulated nodes are free.")
+        return View(blocks=[free, warnings], footer=["A lab that costs: gpucourse deploy 3 --target aws"])
+    blocks: list[Block] = [
+        _sums(costs),
+        _show_running(costs.running),
+        _shares("By module", costs.modules),
+        _shares("By exercise", costs.exercises),
+        _shares("By kind", costs.kinds),
+        *([_bill(costs.billed)] if costs.billed else []),
+        warnings,
+        Items(costs.sources, title="Prices", style="dim"),
+    ]
     ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
-    return View(blocks=tuple(blocks), footer=() if costs.billed else (ask,))
+    return View(blocks=blocks, footer=[] if costs.billed else [ask])
 
 
 def _sums(costs: Cost) -> Facts:
@@ -49,7 +49,7 @@ def _sums(costs: Cost) -> Facts:
     return facts(
         [
             ("so far", f"about {usd(costs.usd)}"),
-            ("now", hourly(costs.usd_per_hour) if costs.running else "nothing costs"),
+            ("now", hourly(costs.usd_per_hour) if costs.running else "nothing: no lab runs"),
             (
                 "to the end",
                 f"about {usd(costs.usd_to_end)} in all, if every lab runs until its deadline" if costs.running else "",
@@ -60,13 +60,6 @@ def _sums(costs: Cost) -> Facts:
 
 
 def _show_running(labs: Sequence[Running]) -> Table:
-    columns: list[Column | str] = [
-        "stack",
-        Column("an hour", align="right"),
-        Column("so far", align="right"),
-        Column("to its end", align="right"),
-        "ends at",
-    ]
     rows = [
         (
             lab.stack,
@@ -77,17 +70,16 @@ def _show_running(labs: Sequence[Running]) -> Table:
         )
         for lab in labs
     ]
-    return table(columns, rows, title="What costs now")
+    return table(["stack", right("an hour"), right("so far"), right("to its end"), "ends at"], rows, title="What costs now")
 
 
 def _shares(title: str, shares: Sequence[Share]) -> Table:
     timed = any(share.hours is not None for share in shares)
-    columns: list[Column | str] = ["", Column("cost", align="right"), *([Column("used", align="right")] if timed else [])]
     rows = [
         (f"{share.name} {share.title}".strip(), usd(share.usd), *([f"{share.hours:.2f} h"] if share.hours is not None else []))
         for share in shares
     ]
-    return table(columns, rows, title=title)
+    return table(["", right("cost"), *([right("used")] if timed else [])], rows, title=title)
 
 
 def _bill(bill: BilledCost) -> Table:
@@ -96,8 +88,4 @@ def _bill(bill: BilledCost) -> Table:
     ]
     final = "" if bill.final else ", not final"
     title = f"Billed by AWS from {bill.first} until {bill.until}{final}: {usd(bill.usd)}"
-    return table([Column("service", wrap=True), Column("USD", align="right")], rows, title=title)
-
-
-def _warnings(costs: Cost) -> list[Block]:
-    return [Items(tuple(Cell(text, "warn") for text in costs.warnings), title="Mind")] if costs.warnings else []
+    return table([wrapped("service"), right("USD")], rows, title=title)

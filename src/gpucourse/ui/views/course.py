@@ -22,13 +22,16 @@ from gpucourse.ui.tables import (
     Items,
     Markdown,
     Paragraph,
-    Style,
     Table,
     View,
     facts,
+    right,
+    strong,
     table,
+    wrapped,
 )
 from gpucourse.ui.text import format_count, format_points
+from gpucourse.ui.views.words import list_choices, name_evidence, verdict_cell
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
@@ -38,7 +41,6 @@ if TYPE_CHECKING:  # these classes are made with pydantic, which commands that o
     from gpucourse.model.manifest import Exercise, Module
     from gpucourse.model.questions import Question
 
-VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
 ANSWERED = {"passed": UNICODE.good, "failed": UNICODE.bad, "error": UNICODE.error, "kept": UNICODE.bullet}
 Progress = Mapping[str, ExerciseVerdict]
 
@@ -60,17 +62,16 @@ def catalog(
         )
         for entry in modules
     ]
-    complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
-    if complaints:
-        blocks.append(Items(complaints, title="Modules that cannot be read"))
+    complaints = [text for error in broken for text in error.complaints]
+    blocks.append(Items(complaints, title="Modules that cannot be read", style="bad"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
     passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     done_text = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = ""
     if grade and grade.points:
         total = f" {format_points(grade.earned)} of {format_points(grade.points)} points: gpucourse grade."
-    footer = (f"{passed} of {len(ids)} exercises passed{done_text}.{total}",) if ids else ()
-    return View(title="The course", blocks=tuple(blocks), footer=footer, next="gpucourse next" if ids else "")
+    footer = [f"{passed} of {len(ids)} exercises passed{done_text}.{total}"] if ids else []
+    return View(title="The course", blocks=blocks, footer=footer, next="gpucourse next" if ids else "")
 
 
 def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
@@ -82,15 +83,14 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
             ("first", ", ".join(f"module {module_id}" for module_id in module.needs)),
         ]
     )
-    first = module.exercises[0].id
     return View(
         title=f"Module {module.id}: {module.title}",
-        blocks=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])),
-        footer=(
+        blocks=[Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])],
+        footer=[
             *_next_part(module, 1, len(lessons)),
             f"Deploy the lab: gpucourse deploy {module.id}",
-            f"The first exercise: gpucourse show {first}",
-        ),
+            f"The first exercise: gpucourse show {module.exercises[0].id}",
+        ],
     )
 
 
@@ -98,7 +98,7 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
     """Show a later part of a module's lesson; `number` counts from 1."""
     return View(
         title=f"Module {module.id}: {module.title}, part {number} of {len(lessons)}",
-        blocks=(Markdown(lessons[number - 1]),),
+        blocks=[Markdown(lessons[number - 1])],
         footer=_next_part(module, number, len(lessons)),
     )
 
@@ -110,11 +110,11 @@ def _lab(module: Module) -> str:
     return f"{format_count(lab.nodes, 'node')}, up to {lab.max_nodes}{head}"
 
 
-def _next_part(module: Module, number: int, total: int) -> tuple[str, ...]:
+def _next_part(module: Module, number: int, total: int) -> list[str]:
     """Return where the lesson continues after part `number`; empty after the last."""
     if number == total:
-        return ()
-    return (f"The lesson continues with part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}",)
+        return []
+    return [f"The lesson continues with part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}"]
 
 
 def exercise(
@@ -131,6 +131,7 @@ def exercise(
 
     `answers` are the learner's, one for each question; `yours` describes the parts to write.
     """
+    handed_in = [(deliverable.title, deliverable.source) for deliverable in exercise.deliverables]
     blocks: list[Block] = [
         Paragraph(exercise.goal),
         facts(
@@ -145,20 +146,15 @@ def exercise(
         ),
         Items(exercise.tasks, title="What to do", numbered=True),
         *yours,
+        _parameters(exercise.parameters),
+        _questions(exercise.questions, {answer.id: answer for answer in answers}),
+        _checks(exercise.checks),
+        Facts(handed_in, title="What to hand in"),
+        Items(open_parts, title="Still open"),
+        Code(_commands(module, exercise), title="How to run it"),
     ]
-    if exercise.parameters:
-        blocks.append(_parameters(exercise.parameters))
-    if exercise.questions:
-        blocks.append(_questions(exercise.questions, {answer.id: answer for answer in answers}))
-    if exercise.checks:
-        blocks.append(_checks(exercise.checks))
-    if exercise.deliverables:
-        handed_in = tuple((deliverable.title, deliverable.source) for deliverable in exercise.deliverables)
-        blocks.append(Facts(handed_in, title="What to hand in"))
-    if open_parts:
-        blocks.append(Items(tuple(open_parts), title="Still open"))
-    blocks.append(Code(_commands(module, exercise), title="How to run it"))
-    return View(title=f"{exercise.id}  {exercise.title}", blocks=tuple(blocks), footer=(_hints(exercise),))
+    hints = f"Stuck? gpucourse hint {exercise.id} ({len(exercise.hints)} hints, one at a time)"
+    return View(title=f"{exercise.id}  {exercise.title}", blocks=blocks, footer=[hints])
 
 
 def hint(exercise: Exercise, number: int) -> View:
@@ -166,16 +162,16 @@ def hint(exercise: Exercise, number: int) -> View:
     last = number >= len(exercise.hints)
     more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
     title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
-    return View(title=title, blocks=(Paragraph(exercise.hints[number - 1]),), footer=(more,))
+    return View(title=title, blocks=[Paragraph(exercise.hints[number - 1])], footer=[more])
 
 
 def next_step(step: NextStep) -> View:
     """Show where the learner is, and the one thing to do."""
     if step.exercise is None or step.signs is None:
-        return View(title="The course is done", blocks=(Paragraph(step.what), Code(step.command)))
+        return View(title="The course is done", blocks=[Paragraph(step.what), Code(step.command)])
     progress = Paragraph(_sign_line(step.signs), "dim")
     task = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
-    return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=(progress, task, Code(step.command)))
+    return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=[progress, task, Code(step.command)])
 
 
 def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: Mapping[str, str]) -> View:
@@ -183,13 +179,12 @@ def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: 
     done_count, count = sum(item.is_done for item in signs.values()), len(module.exercises)
     full = _BAR * done_count // count
     bar = f"{UNICODE.bar_done * full}{UNICODE.bar_left * (_BAR - full)}"
-    heading = f"{module.id} {module.title}  {bar}  {done_count} of {count} done"
     return View(
-        blocks=(
-            Paragraph(heading, "strong"),
+        blocks=[
+            Paragraph(f"{module.id} {module.title}  {bar}  {done_count} of {count} done", "strong"),
             Paragraph(f"{exercise.id} {exercise.title}  {_sign_line(signs[exercise.id])}"),
             Paragraph("  ".join(f"{key} {word}" for key, word in keys.items()), "accent"),
-        )
+        ]
     )
 
 
@@ -208,13 +203,8 @@ def _sign_line(signs: Signs) -> str:
 
 def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
     """Return a table of every exercise with its time and progress; `signs` says whether each ran, is written, and answered."""
-    columns: list[Column | str] = [
-        Column("", style="strong"),
-        Column("exercise", wrap=True),
-        Column("min", align="right"),
-        "ran" if signs else "progress",
-        *(["yours", "answered"] if signs else []),
-    ]
+    columns: list[Column | str] = [strong(""), wrapped("exercise"), right("min")]
+    columns += ["ran", "yours", "answered"] if signs else ["progress"]
     rows = [
         (
             exercise.id,
@@ -231,9 +221,7 @@ def _exercises(module: Module, progress: Progress, title: str = "", signs: Mappi
 def _verdict_cell(verdict: ExerciseVerdict | None) -> Cell:
     if verdict is None:
         return Cell("not yet", "dim")
-    suffix = " (simulated)" if is_simulated(verdict.mode) else ""
-    word = verdict.verdict.replace("_", " ")
-    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{suffix}", VERDICTS.get(verdict.verdict, "dim"))
+    return verdict_cell(verdict.verdict, " (simulated)" if is_simulated(verdict.mode) else "")
 
 
 def _hours(hours: float) -> str:
@@ -252,13 +240,7 @@ def _where(exercise: Exercise) -> str:
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Table:
-    columns: list[Column | str] = [
-        Column("parameter", style="strong"),
-        Column("default", align="right"),
-        Column("simulated", align="right"),
-        Column("allowed", wrap=True),
-        Column("what it is", wrap=True),
-    ]
+    columns = [strong("parameter"), right("default"), right("simulated"), wrapped("allowed"), wrapped("what it is")]
     rows = [
         (
             parameter.name,
@@ -292,19 +274,14 @@ def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult
         answer = answers.get(question.id)
         mark = ANSWERED.get(answer.verdict if answer else "open", " ")
         unit = f" ({question.unit})" if question.unit else ""
-        pairs.append(
-            (
-                f"{mark} {question.id}",
-                "\n".join([question.text + unit, *(f"{a}. {text}" for a, text in question.choices.items())]),
-            )
-        )
-    return Facts(tuple(pairs), title="Questions")
+        text = "\n".join([question.text + unit, *list_choices(question.choices)])
+        pairs.append((f"{mark} {question.id}", text))
+    return Facts(pairs, title="Questions")
 
 
 def _checks(checks: Sequence[Check]) -> Table:
-    columns: list[Column | str] = [Column("check", wrap=True), Column("must be", wrap=True), "counts on"]
     rows = [(check.title, _promise(check), name_evidence(check.evidence)) for check in checks]
-    return table(columns, rows, title="What is checked")
+    return table([wrapped("check"), wrapped("must be"), "counts on"], rows, title="What is checked")
 
 
 def _promise(check: Check) -> str:
@@ -321,12 +298,3 @@ def _commands(module: Module, exercise: Exercise) -> str:
     if first is not None:
         lines.append(f"gpucourse run {exercise.id} --set {first.name}={_value(first.default)}")
     return "\n".join(lines)
-
-
-def _hints(exercise: Exercise) -> str:
-    return f"Stuck? gpucourse hint {exercise.id} ({len(exercise.hints)} hints, one at a time)"
-
-
-def name_evidence(evidence: str) -> str:
-    """Return where a check can be measured: on every lab, or on GPUs only."""
-    return "GPUs only" if evidence == "gpu" else "every lab"

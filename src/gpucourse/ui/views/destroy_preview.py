@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Column, Items, View, table
+from gpucourse.ui.tables import Column, Items, View, right, table, wrapped
 from gpucourse.ui.text import age, format_count, hourly, usd
 from gpucourse.units import seconds_since
 
@@ -22,14 +22,7 @@ def destroy_preview(
 ) -> View:
     """Show every lab that costs money, what it costs and has cost, and the runs that end with it; and resources that no record
     explains."""
-    columns: list[Column | str] = [
-        "stack",
-        Column("module", wrap=True),
-        Column("nodes", align="right"),
-        Column("age", align="right"),
-        Column("costs", align="right"),
-        Column("so far", align="right"),
-    ]
+    columns: list[Column | str] = ["stack", wrapped("module"), right("nodes"), right("age"), right("costs"), right("so far")]
     rows = [
         (
             lab.deployment.stack,
@@ -41,33 +34,31 @@ def destroy_preview(
         )
         for lab in labs
     ]
-    blocks: list[Block] = [table(columns, rows)] if rows else []
-    if untracked:
-        things = [
-            (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
-            for resource in untracked
-        ]
-        title = "Made by this workspace, but not in its records"
-        blocks.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
+    things = [
+        (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
+        for resource in untracked
+    ]
     fate = "is ended" if discard else _COLLECTED
     notes = [f"{_say_unseen(run, lab.deployment.stack)}, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")
     if free_labs:
-        notes.append(
-            f"and {format_count(free_labs, 'lab')} that costs nothing"
-            if free_labs == 1
-            else f"and {free_labs} labs that cost nothing"
-        )
-    if notes:
-        blocks.append(Items(tuple(notes)))
-    return View(title="This will be taken down for good", blocks=tuple(blocks))
+        notes.append(f"and {format_count(free_labs, 'lab')} that {'costs' if free_labs == 1 else 'cost'} nothing")
+    title = "Made by this workspace, but not in its records"
+    return View(
+        title="This will be taken down for good",
+        blocks=[
+            table(columns, rows),
+            table(["kind", wrapped("id"), "region", "state"], things, title=title),
+            Items(notes),
+        ],
+    )
 
 
 def ending_runs(runs: Sequence[RunRecord]) -> View:
     """Show the runs that end because nodes of their lab are removed or made again."""
-    ends = tuple(f"{_say_unseen(run.id, run.stack)}, {_COLLECTED}" for run in runs)
-    return View(title="Nodes with a run on them go away, or are made again", blocks=(Items(ends),))
+    ends = [f"{_say_unseen(run.id, run.stack)}, {_COLLECTED}" for run in runs]
+    return View(title="Nodes with a run on them will be removed or rebuilt", blocks=[Items(ends)])
 
 
 def _say_unseen(run: str, stack: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.cloud import Finding, QuotaRequest
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Paragraph, Style, View, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Paragraph, Style, View, right, strong, table, wrapped
 
 if TYPE_CHECKING:
     from gpucourse.labs.results import PreflightReport, ShortQuota
@@ -25,11 +25,11 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
     `next_step`: the command that `next` names, shown if nothing is missing, beside the one that deploys the `module`."""
     ready = _is_ready(findings)
     deploy = f"gpucourse deploy {module}"
-    lab = (f"The lab: {deploy}",) if ready and module and deploy != next_step else ()
+    lab = [f"The lab: {deploy}"] if ready and module and deploy != next_step else []
     return View(
         title="What the course needs on this machine",
-        blocks=tuple(_findings(findings)),
-        footer=(_verdict(findings), *lab),
+        blocks=_findings(findings),
+        footer=[_verdict(findings), *lab],
         next=next_step if ready else "",
     )
 
@@ -37,15 +37,13 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
 def account(examined: PreflightReport, next_step: str = "") -> View:
     """Show everything that was examined in the account, what the course costs there, and what repairs what is not in order.
     `next_step`: the command that `next` names, shown if nothing is missing."""
-    blocks = _findings(examined.findings)
-    blocks.append(_prices(examined))
-    blocks.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
+    sources = Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim")
     ready = _is_ready(examined.findings)
-    lab = (f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws",) if ready else ()
+    lab = [f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws"] if ready else []
     return View(
         title=f"What the course needs of AWS in {examined.region} ({examined.market})",
-        blocks=tuple(blocks),
-        footer=(_verdict(examined.findings), *lab),
+        blocks=[*_findings(examined.findings), _prices(examined), sources],
+        footer=[_verdict(examined.findings), *lab],
         next=next_step if ready else "",
     )
 
@@ -53,7 +51,7 @@ def account(examined: PreflightReport, next_step: str = "") -> View:
 def quotas(short: Sequence[ShortQuota], region: str) -> View:
     """Show the quotas that are too small for the course, and what can be done about each."""
     if not short:
-        return View(blocks=(Paragraph(f"Every quota in {region} is large enough for the course: nothing to request."),))
+        return View(blocks=[Paragraph(f"Every quota in {region} is large enough for the course: nothing to request.")])
     rows = [
         (
             shortage.quota.code,
@@ -65,39 +63,32 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
         )
         for shortage in short
     ]
-    columns: list[Column | str] = [
-        "quota",
-        Column("what", wrap=True),
-        Column("needed", align="right"),
-        Column("limit", align="right"),
-        Column("in use", align="right"),
-        Column("next", wrap=True),
-    ]
-    return View(title=f"Quotas that are too small in {region}, in vCPU", blocks=(table(columns, rows),))
+    columns: list[Column | str] = ["quota", wrapped("what"), right("needed"), right("limit"), right("in use"), wrapped("next")]
+    return View(title=f"Quotas that are too small in {region}, in vCPU", blocks=[table(columns, rows)])
 
 
 def quota_requests(requests: Sequence[QuotaRequest]) -> View:
     """Show what was just requested from AWS, and how to see its answer."""
     rows = [(request.code, f"{request.wanted} vCPU", request.status, request.id or request.case) for request in requests]
-    footer = (
+    footer = [
         "People at AWS decide, within hours to days, and may grant less.",
         "Their answer: gpucourse doctor --target aws, or https://console.aws.amazon.com/servicequotas/home/requests",
-    )
-    return View(title="Requested from AWS", blocks=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
+    ]
+    return View(title="Requested from AWS", blocks=[table(["quota", "asked for", "state", "request"], rows)], footer=footer)
 
 
 def _findings(findings: Sequence[Finding]) -> list[Block]:
     rows = [(Cell(*_STATES[finding.state]), finding.what, finding.detail) for finding in findings]
-    blocks: list[Block] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
     mends: dict[str, list[str]] = {}
     for finding in findings:
         if finding.state != "ok" and finding.mend:
             mends.setdefault(finding.mend, []).append(finding.what)
-    fixes = tuple((", ".join(subjects), mend) for mend, subjects in mends.items() if " && " not in mend)
-    if fixes:
-        blocks.append(Facts(fixes, title="How to fix it"))
-    blocks += [_commands(", ".join(subjects), mend) for mend, subjects in mends.items() if " && " in mend]
-    return blocks
+    fixes = [(", ".join(subjects), mend) for mend, subjects in mends.items()]
+    return [
+        table(["", strong("part"), wrapped("found")], rows),
+        Facts([(subjects, mend) for subjects, mend in fixes if " && " not in mend], title="How to fix it"),
+        *(_commands(subjects, mend) for subjects, mend in fixes if " && " in mend),
+    ]
 
 
 def _commands(subjects: str, mend: str) -> Block:
@@ -134,14 +125,7 @@ def _prices(examined: PreflightReport) -> Block:
     ]
     if len(rows) > 1:
         rows.append(("", Cell("together", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
-    columns: list[Column | str] = [
-        "module",
-        Column("title", wrap=True),
-        Column("machines", wrap=True),
-        Column("$/h", align="right"),
-        Column("hours", align="right"),
-        Column("$", align="right"),
-    ]
+    columns: list[Column | str] = ["module", wrapped("title"), wrapped("machines"), right("$/h"), right("hours"), right("$")]
     title = "Estimated cost per module, for as long as it usually takes"
     return table(columns, rows, title=title)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, right, table, wrapped
 from gpucourse.ui.text import clean, clean_line, format_count, format_points
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from gpucourse.learning.review.rerun import Rerun
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
-_RERUN_WORDS = {"agrees": "agree", "differs": "differ", "skipped": "not run again"}
+_RERUN_COUNTS = {"agrees": "agree", "differs": "differ", "skipped": "not run again"}
+_RERUN_WORDS: dict[str, tuple[str, Style]] = {
+    "agrees": ("agrees", "good"),
+    "differs": ("differs", "bad"),
+    "skipped": ("not run again", "dim"),
+}
 _MAX_NOTES = 8
 COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
 FIELDS = (
@@ -42,32 +47,28 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     named."""
     listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
     blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
-    if subject and not listed_parts:
-        blocks.append(Paragraph("The rubric gives no points for it."))
-    if waiting := sorted(
-        (part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9)
-    ):
-        command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
-        blocks.append(Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}", "dim"))
+    waiting = sorted((part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9))
+    command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
+    no_points = subject and not listed_parts
+    blocks += [
+        Paragraph("The rubric gives no points for it." if no_points else ""),
+        Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}" if waiting else "", "dim"),
+    ]
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
-    if listed_parts or not subject:
-        blocks.append(Paragraph(_say_total(result), "strong"))
-    if result.signs:
-        blocks.append(Paragraph(_signs(list(result.signs.values()))))
-    if result.changed:
-        lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in result.changed.items())
-        blocks.append(Items(lines, title="Changed after the run, so it gives no points"))
-    footer = []
+    changed = [f"{name}: {', '.join(files[:6])}" for name, files in result.changed.items()]
+    blocks += [
+        Paragraph("" if no_points else _say_total(result), "strong"),
+        Paragraph(_signs(list(result.signs.values())) if result.signs else ""),
+        Items(changed, title="Changed after the run, so it gives no points", style="bad"),
+    ]
+    footer = ["Points come from evidence: what a run recorded, what is handed in, what was answered."]
     if result.waiting:
         judge = f"by you: gpucourse grade --open {bundle} --review"
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
-        footer.append(f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
-    footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
-    return View(
-        title=f"Points{f' of {author or subject}' if author or subject else ''}", blocks=tuple(blocks), footer=tuple(footer)
-    )
+        footer.insert(0, f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
+    return View(title=f"Points of {author or subject}" if author or subject else "Points", blocks=blocks, footer=footer)
 
 
 def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
@@ -88,8 +89,8 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
     )
     seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
     if bundle.changed:
-        seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Changed since the bundle was made")
-    return view._replace(blocks=(about, seal, *view.blocks))
+        seal = Items(bundle.changed[:12], title="Changed since the bundle was made", style="bad")
+    return view._replace(blocks=[about, seal, *view.blocks])
 
 
 def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
@@ -113,8 +114,8 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
                 clean_line(item.bundle.path.name),
             )
         )
-    right = [Column(name, align="right") for name in ("points", "to review", "done", "lines edited", "parts not judged here")]
-    columns: list[Column | str] = [Column("who", wrap=True), *right, "changed", Column("bundle", wrap=True)]
+    numbers = map(right, ("points", "to review", "done", "lines edited", "parts not judged here"))
+    columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
     earned = sorted(item.grade.earned for item in graded)
     middle = (
         f"median {format_points(statistics.median(earned))} of {format_points(graded[0].grade.points)} points" if graded else ""
@@ -123,25 +124,23 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
     waiting = next((item.bundle for item in ordered if item.grade.waiting), None)
     return View(
         title="Class",
-        blocks=(table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")),
+        blocks=[table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")],
         next=f"gpucourse grade --open {shlex.quote(str(waiting.path))} --review" if waiting else "",
     )
 
 
 def edits(graded: GradedBundle, exercise: str) -> View:
     """Show what a learner changed in the files of one exercise, as a diff against the course's files."""
-    changed = graded.edits.get(exercise, ())
     blocks: list[Block] = []
-    for edit in changed:
+    for edit in graded.edits.get(exercise, ()):
         counts = "" if edit.added is None else f": {edit.added} added, {edit.removed} removed"
-        blocks.append(Paragraph(f"{edit.file}{counts}{', which the learner writes' if edit.part else ''}", "strong"))
-        if edit.lines:
-            blocks.append(Code("\n".join(map(clean, edit.lines))))
-        if edit.note:
-            blocks.append(Paragraph(edit.note, "dim"))
-    if not changed:
-        blocks.append(Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in."))
-    return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=tuple(blocks))
+        blocks += [
+            Paragraph(f"{edit.file}{counts}{', which the learner writes' if edit.part else ''}", "strong"),
+            Code("\n".join(map(clean, edit.lines))),
+            Paragraph(edit.note, "dim"),
+        ]
+    none = Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in.")
+    return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=blocks or [none])
 
 
 def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
@@ -151,31 +150,25 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
     for item in results:
         compared = [figure for figure in item.figures if figure.verdict != "time"]
         same = sum(figure.verdict == "agrees" for figure in compared)
-        styles: dict[str, Style] = {"agrees": "good", "differs": "bad", "skipped": "dim"}
-        word = {"agrees": "agrees", "differs": "differs", "skipped": "not run again"}[item.verdict]
+        word, style = _RERUN_WORDS[item.verdict]
         count = f"{same} of {len(compared)}" if compared else UNICODE.absent
-        rows.append((item.exercise, Cell(word, styles[item.verdict]), count, clean_line(item.why) or UNICODE.absent))
+        rows.append((item.exercise, Cell(word, style), count, clean_line(item.why) or UNICODE.absent))
         different = [figure for figure in compared if figure.verdict == "differs"]
+        times = [figure for figure in item.figures if figure.verdict == "time" and figure.note]
         notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}"), "bad") for figure in different]
-        notes += [
-            Cell(clean_line(f"{item.exercise} {_read_figure(figure)}; a time, not counted"), "dim")
-            for figure in item.figures
-            if figure.verdict == "time" and figure.note
-        ]
-    columns: list[Column | str] = ["exercise", "result", Column("values", align="right"), Column("why", wrap=True)]
-    blocks: list[Block] = [table(columns, rows)]
-    if notes:
-        visible_notes = notes[:_MAX_NOTES]
-        more = len(notes) - len(visible_notes)
-        blocks.append(
-            Items(
-                (*visible_notes, *([Cell(f"and {more} more: --json has all", "dim")] if more else ())),
-                title="In the bundle, and again",
-            )
-        )
+        notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}; a time, not counted"), "dim") for figure in times]
+    if len(notes) > _MAX_NOTES:
+        notes[_MAX_NOTES:] = [Cell(f"and {len(notes) - _MAX_NOTES} more: --json has all", "dim")]
     by = "the course's own scripts" if original else "the scripts in the bundle"
-    words = [f"{name}: {sum(item.verdict == word for item in results)}" for word, name in _RERUN_WORDS.items()]
-    return View(title=f"Runs of {clean_line(card.by)}, again by {by}", blocks=tuple(blocks), headline=Cell(", ".join(words)))
+    words = [f"{name}: {sum(item.verdict == verdict for item in results)}" for verdict, name in _RERUN_COUNTS.items()]
+    return View(
+        title=f"Runs of {clean_line(card.by)}, again by {by}",
+        blocks=[
+            table(["exercise", "result", right("values"), wrapped("why")], rows),
+            Items(notes, title="In the bundle, and again"),
+        ],
+        headline=Cell(", ".join(words)),
+    )
 
 
 def _read_figure(figure: RepeatedFigure) -> str:
@@ -194,16 +187,20 @@ def new_bundle(card: Card, path: str) -> View:
             ("points", _say_total(card.grade)),
         ]
     )
-    return View(blocks=(about,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
+    return View(blocks=[about], footer=[f"An instructor opens it with: gpucourse grade --open {path}"])
 
 
 def pending_answer(waiting: Pending, number: int, of: int) -> View:
     """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
-    blocks: list[Block] = [Paragraph(waiting.text, "strong"), code or Paragraph(waiting.answer)]
-    if waiting.look_for:
-        blocks.append(facts([("look for", waiting.look_for)]))
-    return View(title=f"{number} of {of}  {waiting.exercise} {waiting.id}", blocks=tuple(blocks))
+    return View(
+        title=f"{number} of {of}  {waiting.exercise} {waiting.id}",
+        blocks=[
+            Paragraph(waiting.text, "strong"),
+            code or Paragraph(waiting.answer),
+            facts([("look for", waiting.look_for)]),
+        ],
+    )
 
 
 Edits = Mapping[str, Sequence["FileEdit"]]
@@ -270,17 +267,12 @@ def _part(part: PartScore, *, name_missing: bool = False) -> Block:
     title = f"{part.module}  {part.title}: {format_points(part.earned)} of {format_points(part.points)}{COUNTS[part.counts]}"
     if not part.here:
         return Paragraph(f"{title} (not in this course)", "dim")
-    columns: list[Column | str] = [
-        Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
-    ]  # fmt: skip
-    without_run = _find_exercises_without_run(part)
-    missing = [
-        "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
-        if name_missing
-        else _say_missing_briefly(row, without_run)
-        for row in part.rows
-    ]
-    return table(columns, [_row(row, note) for row, note in zip(part.rows, missing, strict=True)], title=title)
+    without_run = {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
+    rows = []
+    for row in part.rows:
+        notes = "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
+        rows.append(_row(row, notes if name_missing else _say_missing_briefly(row, without_run)))
+    return table([wrapped("for"), right("points", wrap=True), "evidence", wrapped("what is missing")], rows, title=title)
 
 
 def _is_begun(part: PartScore, result: Grade) -> bool:
@@ -331,10 +323,6 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
     """Return the parts of these exercises that count only because the learner's computer judged them: `3.1 ring, 3.8 hook`."""
     parts = result.learner_judged.items()
     return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
-
-
-def _find_exercises_without_run(part: PartScore) -> set[str]:
-    return {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Items, Paragraph, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Items, Paragraph, View, facts, table, wrapped
 from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
 
@@ -17,61 +17,51 @@ if TYPE_CHECKING:
 
 def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     """Show the labs that exist, one line each, and every leak with the command that removes it."""
-    unasked = (
-        [("elsewhere", Cell(scan.unasked, "warn"))]
-        if scan.unasked
-        else [("elsewhere", "nothing in the account's other regions")]
+    standing, others, leaks, blind = (
+        [thing for thing in scan.things if thing.state == state] for state in ("standing", "another's", "leak", "unknown")
     )
-    blocks: list[Block] = [facts([("account", scan.account), ("looked in", ", ".join(scan.regions)), *unasked])]
-    for state, title in (("standing", "Labs on record"), ("another's", "Labs of others that have not expired: left alone")):
-        lines = _labs([thing for thing in scan.things if thing.state == state])
-        if lines:
-            blocks.append(Items(lines, title=title))
-    leaks = [thing for thing in scan.things if thing.state == "leak"]
-    blind = [thing.resource for thing in scan.things if thing.state == "unknown"]
-    if leaks:
-        rate = scan.usd_per_hour
-        price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
-        title = f"{format_count(len(leaks), 'thing')} that no record explains; {price}"
-        blocks.append(_table(leaks, scan.course, title))
-        if not clean:
-            blocks.append(Code("\n".join(thing.resource.remove for thing in leaks), title="Remove them by hand"))
-    elif not blind:
-        blocks.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
-    if blind:
-        rows = [(thing.kind, thing.region, Cell(thing.note, "warn")) for thing in blind]
-        blocks.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be checked"))
-        blocks.append(Code("\n".join(thing.remove for thing in blind), title="Check by hand"))
+    elsewhere = Cell(scan.unasked, "warn") if scan.unasked else "nothing in the account's other regions"
+    rate = scan.usd_per_hour
+    price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
+    by_hand = [] if clean else [thing.resource.remove for thing in leaks]
+    all_clear = f"{UNICODE.good} Nothing else there carries the course's tag: no leaks."
+    blocks: list[Block] = [
+        facts([("account", scan.account), ("looked in", ", ".join(scan.regions)), ("elsewhere", elsewhere)]),
+        Items(_labs(standing), title="Labs on record"),
+        Items(_labs(others), title="Labs of others that have not expired: left alone"),
+        table(
+            ["kind", wrapped("id"), "region", wrapped("about")],
+            [
+                (leak.resource.kind, leak.resource.id, leak.resource.region, ", ".join(_about(leak.resource, scan.course)))
+                for leak in leaks
+            ],
+            title=f"{format_count(len(leaks), 'thing')} that no record explains; {price}",
+        ),
+        Code("\n".join(by_hand), title="Remove them by hand"),
+        Paragraph("" if leaks or blind else all_clear, "good"),
+        table(
+            ["kind", "region", wrapped("why")],
+            [(thing.resource.kind, thing.resource.region, Cell(thing.resource.note, "warn")) for thing in blind],
+            title="What could not be checked",
+        ),
+        Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand"),
+    ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    if any(thing.state == "another's" for thing in scan.things):
-        footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")
-    return View(blocks=tuple(blocks), footer=tuple(footer))
+    footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if others else []
+    return View(blocks=blocks, footer=footer)
 
 
 def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     """Show what was removed, and what is still there."""
     if not leftovers:
-        return View(blocks=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
+        return View(blocks=[Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good")])
     rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in leftovers]
     return View(
-        blocks=(
-            table(["kind", "id", "region", Column("why", wrap=True)], rows, title="Still there"),
+        blocks=[
+            table(["kind", "id", "region", wrapped("why")], rows, title="Still there"),
             Code("\n".join(thing.remove for thing in leftovers), title="Remove it by hand"),
-        )
+        ]
     )
-
-
-def _table(leaks: Sequence[ScannedResource], course: str, title: str) -> Table:
-    rows = [
-        (
-            leak.resource.kind,
-            leak.resource.id,
-            leak.resource.region,
-            ", ".join(_about(leak.resource, course)),
-        )
-        for leak in leaks
-    ]
-    return table(["kind", Column("id", wrap=True), "region", Column("about", wrap=True)], rows, title=title)
 
 
 def _about(thing: CloudResource, course: str) -> Iterator[str]:
@@ -85,7 +75,7 @@ def _about(thing: CloudResource, course: str) -> Iterator[str]:
         yield f"another workspace{owner}"
 
 
-def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
+def _labs(things: Sequence[ScannedResource]) -> list[str]:
     """Return one line per lab: how many of its resources exist, and until when."""
     by_stack: dict[str, list[ScannedResource]] = {}
     for thing in things:
@@ -99,7 +89,7 @@ def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
         lines.append(
             f"{stack}: {format_count(machines, 'instance')}, {format_count(len(stack_things), 'thing')} in all{owner}{until}"
         )
-    return tuple(lines)
+    return lines
 
 
 def _when(stamp: str) -> str:

@@ -8,38 +8,33 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Table, View, facts, right, strong, table, wrapped
 from gpucourse.ui.text import format_count, shorten_path
-from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.views.words import verdict_cell
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
+    from gpucourse.model.sweep import Sweep
     from gpucourse.model.verdict import Rehearsal
     from gpucourse.runs.parameter_sweep import SweepResult
     from gpucourse.runs.run_module import ExerciseRun
+
+EVERY_VALUE = "Every value"
+"""The title of a sweep's table that shows no more than its points do."""
 
 
 def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
     """Show the table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
     record = result.sweep
-    columns: list[Column | str] = [
-        Column(record.parameter, align="right"),
-        "state",
-        "checks",
-        Column("took", align="right"),
-        "run",
-    ]
     rows = [
-        (str(point.value), point.state, _word(point.verdict), _show(point.seconds), point.run or point.error)
+        (str(point.value), point.state, verdict_cell(point.verdict), _show(point.seconds), point.run or point.error)
         for point in record.points
     ]
-    blocks: list[Block] = [table(columns, rows)] if whole else []
-    if record.title != "Every value":
-        titles: list[Column | str] = [
-            Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric, spare=_is_spread(title))
-            for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
-        ]
-        blocks.append(table(titles, record.rows, title=record.title))
+    blocks: list[Block] = []
+    if whole:
+        blocks.append(table([right(record.parameter), "state", "checks", right("took"), "run"], rows))
+    if record.title != EVERY_VALUE:
+        blocks.append(sweep_table(record))
     files = [("file" if result.own_script else "deliverable", str(path)) for path in result.files] if whole else []
     blocks.append(facts([("saved in", shorten_path(result.folder)), *files]))
     good = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
@@ -49,55 +44,61 @@ def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> V
     return View(
         title=f"{result.own_script or record.exercise}  by {record.parameter}",
         headline=Cell(f"{UNICODE.good if is_good else UNICODE.bad} {count_text}", "good" if is_good else "bad"),
-        blocks=tuple(blocks),
+        blocks=blocks,
         mode=record.mode or "",
-        footer=(f"Side by side: gpucourse compare {' '.join(runs[:2])}",) if len(runs) > 1 else (),
+        footer=_compare(runs),
         next=next_step,
     )
 
 
+def sweep_table(sweep: Sweep) -> Table:
+    """Return what was measured at each value of a sweep."""
+    columns = [
+        Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric, spare=_is_spread(title))
+        for number, (title, numeric) in enumerate(zip(sweep.columns, sweep.numeric, strict=True))
+    ]
+    return table(columns, sweep.rows, title=sweep.title)
+
+
 def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
     """Show every exercise on every lab, and what to do with the runs."""
-    columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
-    columns += [Column("took", align="right"), "run"]
-    rows: list[tuple[Content, ...]] = [
-        (step.exercise, step.title, step.lab, step.state, _word(step.verdict), _show(step.seconds), step.run or UNICODE.absent)
-        for step in steps
-    ]
-    blocks: list[Block] = [table(columns, rows)]
-    errors = tuple((f"{step.exercise} on {step.lab}", Cell(step.error, "bad")) for step in steps if step.error)
-    if errors:
-        blocks.append(Facts(errors, title="What went wrong"))
+    columns: list[Column | str] = [strong(""), wrapped("exercise"), "lab", "state", "checks", right("took"), "run"]
+    rows: list[tuple[Content, ...]] = []
+    for step in steps:
+        took, run = _show(step.seconds), step.run or UNICODE.absent
+        rows.append((step.exercise, step.title, step.lab, step.state, verdict_cell(step.verdict), took, run))
+    errors = [(f"{step.exercise} on {step.lab}", Cell(step.error, "bad")) for step in steps]
     by_exercise: dict[str, list[str]] = {}
     for step in steps:
         if step.run:
             by_exercise.setdefault(step.exercise, []).append(step.run)
-    pair = next((step_runs for step_runs in by_exercise.values() if len(step_runs) > 1), None)
-    footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
-    footer.append("Points: gpucourse grade. The report: gpucourse report")
-    modes = {step.mode for step in steps}
-    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "", next=next_step)
+    pair = next((step_runs for step_runs in by_exercise.values() if len(step_runs) > 1), [])
+    return View(
+        blocks=[table(columns, rows), facts(errors, title="What went wrong")],
+        footer=[*_compare(pair), "Points: gpucourse grade. The report: gpucourse report"],
+        mode=SIMULATED if any(step.mode == SIMULATED for step in steps) else "",
+        next=next_step,
+    )
 
 
 def rehearsals(results: Sequence[Rehearsal]) -> View:
     """Show every exercise as an author's check ran it."""
-    columns: list[Column | str] = [Column("", style="strong"), "checks", Column("took", align="right"), Column("", wrap=True)]
     rows: list[tuple[Content, ...]] = [
         (
             rehearsal.exercise,
-            _word(rehearsal.verdict),
+            verdict_cell(rehearsal.verdict),
             _show(rehearsal.seconds),
             Cell(f"skipped: {rehearsal.skipped}", "warn") if rehearsal.skipped else "; ".join(rehearsal.complaints),
         )
         for rehearsal in results
     ]
-    return View(blocks=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
+    title = "Every exercise on simulated nodes"
+    return View(blocks=[table([strong(""), "checks", right("took"), wrapped("")], rows, title=title)], mode=SIMULATED)
 
 
-def _word(verdict: str | None) -> Cell:
-    if verdict is None:
-        return Cell(UNICODE.absent, "dim")
-    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
+def _compare(runs: Sequence[str]) -> list[str]:
+    """Return the command that shows the first two runs side by side, if there are two."""
+    return [f"Side by side: gpucourse compare {' '.join(runs[:2])}"] if len(runs) > 1 else []
 
 
 def _show(seconds: float | None) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, right, table, wrapped
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import MetricsColumn, MetricsTable
+    from gpucourse.model.report import Grid
 
 MAX_ROWS = 200  # rows of a table; more are counted
 _MAX_CELL = 200
@@ -36,10 +37,16 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
         return [Paragraph(f"{definition.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured]
     cells = [[_value(row, column) for column in measured] for row in mappings]
-    blocks: list[Block] = [table(columns, cells, title=definition.title)._replace(total=len(rows))]
-    if len(rows) > MAX_ROWS:
-        blocks.append(Paragraph(f"and {len(rows) - MAX_ROWS:,} more rows, which metrics.json has", "dim"))
-    return blocks
+    more = f"and {len(rows) - MAX_ROWS:,} more rows, which metrics.json has" if len(rows) > MAX_ROWS else ""
+    return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(more, "dim")]
+
+
+def grid_blocks(grid: Grid) -> list[Block]:
+    """Return a table of a report or of a comparison with its note, or, if it has no rows, the note alone."""
+    if not grid.rows:
+        return [Paragraph(f"{grid.title}: {grid.note}", "dim")]
+    columns = [right(title) if numeric else wrapped(title) for title, numeric in zip(grid.columns, grid.numeric, strict=True)]
+    return [table(columns, grid.rows, title=grid.title), Paragraph(grid.note, "dim")]
 
 
 def _make_column(column: MetricsColumn, rows: Sequence[Mapping[str, Any]]) -> Column:

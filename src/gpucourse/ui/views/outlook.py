@@ -28,7 +28,7 @@ def outlook(deployment: Deployment, forecast: Outlook) -> Facts:
             ("deadline", _deadline(deployment, forecast)),
             ("idle agent", "\n".join(_idle(forecast))),
             ("backstop", forecast.backstop),
-            ("ended", Cell("\n".join(forecast.ended), "warn") if forecast.ended else ""),
+            ("ended", Cell("\n".join(forecast.ended), "warn")),
         ],
         title=deployment.stack,
     )

@@ -30,37 +30,28 @@ SLOW_S = 3.0
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
     """Show what `try` found: for each part its verdict, the reason, where, what it printed, and what to do next. `next_step`:
     the command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
-    blocks = [block for item in tried_parts for block in _try_part(exercise, item, watched)]
     slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
-        blocks=tuple(blocks),
-        footer=(footer,) if slow > SLOW_S and not watched else (),
+        blocks=[block for item in tried_parts for block in _try_part(exercise, item, watched)],
+        footer=[footer] if slow > SLOW_S and not watched else [],
         next=next_step,
     )
 
 
 def _try_part(exercise: Exercise, item: TriedPart, watched: bool) -> list[Block]:
     result = item.result
-    parts: list[Block] = [Paragraph(_headline(result), WORDS[result.verdict][1])]
-    if result.says and result.verdict != "passed":
-        parts.append(Paragraph(result.says))
-    parts.append(_facts(result, item.file))
-    if result.output.strip() and result.verdict != "open":
-        parts.append(Code(_shorten(result.output), title="What it printed"))
-    parts.append(Paragraph(_next_step(exercise, item, watched), "strong"))
-    return parts
-
-
-def _headline(result: PartResult) -> str:
-    word = WORDS[result.verdict][0]
+    word, style = WORDS[result.verdict]
     mark = UNICODE.dot if result.verdict == "open" else UNICODE.mark(result.verdict)
-    return f"{mark} {result.title}: {word}{f' ({result.way})' if result.way and result.verdict == 'failed' else ''}"
-
-
-def _facts(result: PartResult, file: Path) -> Facts:
-    return facts([("case", result.case), ("file", str(file)), *(("note", note) for note in result.notes)])
+    way = f" ({result.way})" if result.way and result.verdict == "failed" else ""
+    return [
+        Paragraph(f"{mark} {result.title}: {word}{way}", style),
+        Paragraph(result.says if result.verdict != "passed" else ""),
+        facts([("case", result.case), ("file", str(item.file)), *(("note", note) for note in result.notes)]),
+        Code(_shorten(result.output) if result.output.strip() and result.verdict != "open" else "", title="What it printed"),
+        Paragraph(_next_step(exercise, item, watched), "strong"),
+    ]
 
 
 def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
@@ -86,19 +77,16 @@ def _shorten(output: str) -> str:
 def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """Return the parts below a run's result; the last line says what to do if one is not right yet. `files`: the learner's, by
     the part's id."""
-    if not results:
-        return []
     rows: list[tuple[str, Content]] = []
     for result in results:
         word, style = WORDS[result.verdict]
-        rows.append((result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)))
-        rows += [("case", result.case)] if result.case else []
-        rows += [("file", shorten_path(files[result.id]))] if result.id in files else []
-    parts: list[Block] = [Facts(tuple(rows), title="Your part")]
+        rows += [
+            (result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)),
+            ("case", result.case),
+            ("file", shorten_path(files[result.id]) if result.id in files else ""),
+        ]
     waiting = next((result for result in results if result.verdict in {"open", "failed"}), None)
-    if waiting is not None:
-        parts.append(Paragraph(_order(exercise, waiting), "accent"))
-    return parts
+    return [facts(rows, title="Your part"), Paragraph(_order(exercise, waiting) if waiting else "", "accent")]
 
 
 def _order(exercise: Exercise, result: PartResult) -> str:
@@ -120,7 +108,7 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
         if result.verdict == "open" and places[part.id] in begun_places:
             word, style = "not needed", "dim"
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
-        parts.append(Facts(tuple(rows), title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
+        parts.append(Facts(rows, title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
     return parts
 
 
@@ -128,11 +116,12 @@ def reset(result: Reset) -> View:
     """Show every file that was put back, and where the learner's own is now."""
     number = result.exercise.id
     if not result.files:
-        return View(title=f"{number}  reset", blocks=(Paragraph("Every file is as the course has it; nothing was changed."),))
-    files = [(name, str(place) if place else "there was none") for name, place in result.files.items()]
-    pairs = [pair for name, place in files for pair in (("put back", name), ("yours is now", place))]
+        return View(title=f"{number}  reset", blocks=[Paragraph("Every file is as the course has it; nothing was changed.")])
+    pairs = []
+    for name, place in result.files.items():
+        pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]
     return View(
         title=f"{number}  reset",
-        blocks=(facts(pairs),),
-        footer=("Runs, answers and points stay.", f"Run it: gpucourse run {number}"),
+        blocks=[facts(pairs)],
+        footer=["Runs, answers and points stay.", f"Run it: gpucourse run {number}"],
     )

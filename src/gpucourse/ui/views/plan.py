@@ -43,8 +43,8 @@ def launch(plan: LaunchPlan) -> View:
     ]
     commands = (Code(command_line(command, plan.handed_on), title=_whose(command)) for command in plan.commands)
     blocks.extend(slurm.plan(plan) or commands)
-    footer = (f"Nothing was started. {_describe_manual_start(plan)}",)
-    return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=tuple(blocks), footer=footer, mode=plan.mode)
+    footer = [f"Nothing was started. {_describe_manual_start(plan)}"]
+    return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=blocks, footer=footer, mode=plan.mode)
 
 
 def _limits(plan: LaunchPlan) -> str:
@@ -95,8 +95,6 @@ def _whose(command: NodeCommand) -> str:
 
 
 def _spell_out(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
+    if character in _ESCAPES or character.isprintable():
+        return _ESCAPES.get(character, character)
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -21,9 +21,9 @@ from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Style, Table
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.checks import count_checks, list_failed_checks, list_open_checks
-from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import WORDS
+from gpucourse.ui.views.words import VERDICTS, verdict_cell
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -70,16 +70,9 @@ def result(
         next=_next(record, next_step),
     )
     for brief_facts, brief in ((False, False), (True, False), (True, True)):
-        lines = [
-            *_failure(record, _next(record, next_step)),
-            *_list_warnings(record),
-            *(list_open_checks(verdict, brief=brief) if verdict else ()),
-        ]
-        below: list[Block] = [
-            *([Lines(tuple(lines))] if lines else []),
-            _facts(record, files, exercise, verdict, prediction, brief=brief_facts),
-        ]
-        whole = view._replace(blocks=(*([part] if part else []), *below))
+        lines = [*_failure(record, view.next), *(list_open_checks(verdict, brief=brief) if verdict else ())]
+        below: list[Block] = [Lines(lines), _facts(record, files, exercise, verdict, prediction, brief=brief_facts)]
+        whole = view._replace(blocks=[*([part] if part else []), *below])
         if _count_lines(whole) <= LINES:
             return whole
     return _shorten_table(view, part, below) if isinstance(part, Table) and len(part.rows) > WHOLE_ROWS else whole
@@ -95,7 +88,7 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
     return View(
         title=f"{verdict.exercise}  run {verdict.run}",
         headline=headline(record, verdict),
-        blocks=(*([Lines(tuple(lines))] if lines else []), *([parts] if parts.pairs else [])),
+        blocks=[Lines(lines), parts],
         mode=verdict.mode,
         next=_next(record, next_step),
     )
@@ -104,14 +97,14 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
 def show_started(record: RunRecord) -> View:
     """Show a run that continues in the background, how to follow it and how to stop it."""
     headline = Cell(f"run {record.id} of {record.subject} is running in the background")
-    return View(headline=headline, footer=(f"Stop it: gpucourse cancel {record.id}",), mode=record.mode, next=record.advice)
+    return View(headline=headline, footer=[f"Stop it: gpucourse cancel {record.id}"], mode=record.mode, next=record.advice)
 
 
 def show_cancelled(record: RunRecord, next_step: str) -> View:
     """Show how a run ended after `cancel`, and where its logs are. `next_step`: the command that `next` names."""
     headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
     footer = f"Its logs: gpucourse logs {record.id}"
-    return View(headline=headline, footer=(footer,), mode=record.mode, next=_next(record, next_step))
+    return View(headline=headline, footer=[footer], mode=record.mode, next=_next(record, next_step))
 
 
 def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
@@ -129,9 +122,7 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
         return Cell(f"{UNICODE.good} succeeded{suffix}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
         return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_checks(verdict)}", "bad")
-    word = verdict.verdict.replace("_", " ")
-    text = f"{UNICODE.mark(verdict.verdict)} {word}{suffix}: {count_checks(verdict)}"
-    return Cell(text, VERDICTS.get(verdict.verdict, "dim"))
+    return verdict_cell(verdict.verdict, f"{suffix}: {count_checks(verdict)}")
 
 
 def describe_own(record: RunRecord) -> str:
@@ -174,19 +165,16 @@ def _reason(record: RunRecord) -> str:
 
 
 def _failure(record: RunRecord, next_step: str) -> list[Content]:
-    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do if `next_step` does not say it."""
+    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do if `next_step` does not say it.
+    Return a warning as well if the process groups of the run differ from the plan."""
+    warning = [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
     if record.state == "succeeded" or not record.diagnoses:
-        return []
+        return [*warning]
     first, *other_diagnoses = record.diagnoses
     quotes = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
     more = [Cell(f"  besides: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
     to_do = [] if first.next == next_step else [Cell(f"  what to do: {first.next}", "accent")]
-    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *quotes, Cell(f"  {first.why}", "dim"), *more, *to_do]
-
-
-def _list_warnings(record: RunRecord) -> list[Content]:
-    """Return a warning if the process groups of the run differ from the plan."""
-    return [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
+    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *quotes, Cell(f"  {first.why}", "dim"), *more, *to_do, *warning]
 
 
 def _place(quote: LogQuote, title: str) -> str:
@@ -209,10 +197,10 @@ def _count_lines(view: View) -> int:
 def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
     """Return the view with as many rows of a long table as there is room for."""
     for most in range(min(len(part.rows), LINES), MIN_ROWS, -1):
-        shorter = view._replace(blocks=(_choose_rows(part, most), *below))
+        shorter = view._replace(blocks=[_choose_rows(part, most), *below])
         if _count_lines(shorter) <= LINES:
             return shorter
-    return view._replace(blocks=(_choose_rows(part, MIN_ROWS), *below))
+    return view._replace(blocks=[_choose_rows(part, MIN_ROWS), *below])
 
 
 def _choose_rows(part: Table, most: int) -> Table:
@@ -223,12 +211,12 @@ def _choose_rows(part: Table, most: int) -> Table:
     matters = list(_mark_rows(part))
     order = sorted(range(len(matters)), key=lambda index: (not matters[index], min(index, len(matters) - 1 - index)))
     indices = sorted(order[:most])
-    gap: tuple[Content, ...] = (Cell(UNICODE.ellipsis, "dim"), *("" for _ in part.columns[1:]))
-    rows: list[tuple[Content, ...]] = []
+    gap: list[Content] = [Cell(UNICODE.ellipsis, "dim"), *("" for _ in part.columns[1:])]
+    rows: list[Sequence[Content]] = []
     for previous, index in zip([-1, *indices], [*indices, len(matters)], strict=True):
         rows += [gap] if index - previous > 1 else []
         rows += [part.rows[index]] if index < len(matters) else []
-    return part._replace(rows=tuple(rows), title=f"{part.title} ({most} of {part.total or len(matters):,} rows)")
+    return part._replace(rows=rows, title=f"{part.title} ({most} of {part.total or len(matters):,} rows)")
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
@@ -265,8 +253,8 @@ def _facts(
             *(("your part", text) for text in _list_parts(verdict.parts if verdict else ())),
             ("predicted", _prediction(prediction) if prediction else None),
             ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
-            ("logs", Cell(full, "warn") if full else None),
-            ("left out", Cell(refusals, "warn") if refusals else None),
+            ("logs", Cell(full, "warn")),
+            ("left out", Cell(refusals, "warn")),
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
             ("page", "gpucourse open" if plots and not brief else ""),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),

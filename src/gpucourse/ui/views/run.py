@@ -9,17 +9,16 @@ from gpucourse.model.answer import PredictionResult
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, right, table, wrapped
 from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
-from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.result import describe_own, format_duration, result
+from gpucourse.ui.views.words import state_cell, verdict_cell
 from gpucourse.units import format_bytes, seconds_since
 from gpucourse.workspace.paths import RunPaths
 
@@ -31,34 +30,19 @@ if TYPE_CHECKING:
     from gpucourse.runs.settle import ListedRun
 
 SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
-_STATES: dict[str, Style] = {
-    "succeeded": "good",
-    "failed": "bad",
-    "timed_out": "bad",
-    "lost": "bad",
-    "cancelled": "warn",
-    "broken": "warn",
-}
 
 
 def runs(listed: Sequence[ListedRun]) -> View:
     """Show every run, the newest last."""
     if not listed:
-        return View(blocks=(Paragraph("There are no runs yet."),), next="gpucourse next")
-    columns: list[Column | str] = [
-        "run",
-        "ran",
-        "state",
-        "checks",
-        Column("ranks", align="right", spare=True),
-        Column("took", align="right", spare=True),
-    ]
-    columns += [Column("age", align="right"), Column("note", wrap=True)]
+        return View(blocks=[Paragraph("There are no runs yet.")], next="gpucourse next")
+    columns: list[Column | str] = ["run", "ran", "state", "checks", right("ranks", spare=True), right("took", spare=True)]
+    columns += [right("age"), wrapped("note")]
     newest = listed[-1].record.id
     modes, names = {run.record.mode for run in listed}, name_subjects(run.record for run in listed)
     return View(
-        blocks=(table(columns, [_run_row(run, names[run.record.id]) for run in listed]),),
-        footer=(f"The newest one's logs: gpucourse logs {newest}",),
+        blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in listed])],
+        footer=[f"The newest one's logs: gpucourse logs {newest}"],
         mode=SIMULATED if SIMULATED in modes else "",
     )
 
@@ -82,9 +66,9 @@ def details(
     if record.own_script:
         exercise = metrics = deliverables = None
         verdict = verdict if record.brings_checks else None
-    blocks: list[Block] = [_summary(record)]
+    blocks: list[Block] = [summary(record)]
     if record.state != "succeeded":
-        blocks.extend(_failure(record))
+        blocks.append(failure(record))
         blocks.extend(slurm.jobs(record, exercise, measured=metrics is not None))
         blocks.extend(diagnoses(record.diagnoses))
     blocks.extend(slurm.queue(record, files))
@@ -99,12 +83,11 @@ def details(
             Paragraph("It ran under the profiler, which slows it down: it gives no points. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
-    if record.refused:
-        rows = [(item.node, item.name, item.reason) for item in record.refused]
-        blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not collected"))
+    refusals = [(item.node, item.name, item.reason) for item in record.refused]
+    blocks.append(table(["node", wrapped("file"), wrapped("reason")], refusals, title="Not collected"))
     if verdict is not None and exercise is not None:
         blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}))
-    return brief._replace(blocks=tuple(blocks))
+    return brief._replace(blocks=blocks)
 
 
 def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
@@ -134,25 +117,31 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
     return (
         record.id,
         name,
-        Cell(_state(record), _style(record)),
-        _word(record.shown_verdict),
+        state_cell(record),
+        verdict_cell(record.shown_verdict),
         str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),
-        listed.detail
-        or record.error
-        or (record.diagnoses[0].title if record.diagnoses else record.split_world or record.restarts_in_words),
+        listed.detail or note(record),
     )
 
 
-def _summary(record: RunRecord) -> Facts:
+def note(record: RunRecord) -> str:
+    """Return what a list of runs says of one beside its state: what went wrong, or that it was restarted."""
+    diagnosis = record.diagnoses[0].title if record.diagnoses else ""
+    return record.error or diagnosis or record.split_world or record.restarts_in_words
+
+
+def summary(record: RunRecord) -> Facts:
+    """Return what a run was, as it is recorded."""
     took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
+    restarts = f", with {record.restarts_in_words}" if record.restarts else ""
     return facts(
         [
             ("run", record.id),
-            ("state", Cell(f"{_state(record)}{f' in {took}' if took else ''}{_restarts(record)}", _style(record))),
+            ("state", state_cell(record, f"{f' in {took}' if took else ''}{restarts}")),
             ("jobs", slurm.summary(record)),
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
@@ -173,12 +162,13 @@ def _full_logs(record: RunRecord) -> Cell | None:
     return Cell(f"only the beginning of {record.full_logs[0]}{more} was kept (log_limit in gpucourse.yaml)", "warn")
 
 
-def _failure(record: RunRecord) -> list[Block]:
+def failure(record: RunRecord) -> Facts:
+    """Return what failed first, and how each node ended; empty for a run that went well."""
     first = record.first_failure
     bad = [
         node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm
     ]
-    about = facts(
+    return facts(
         [
             ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),
             ("restarts", f"{record.restarts} of {record.max_restarts}" if record.max_restarts else ""),
@@ -190,7 +180,6 @@ def _failure(record: RunRecord) -> list[Block]:
         ],
         title="What went wrong",
     )
-    return [about] if about.pairs else []
 
 
 def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
@@ -221,21 +210,3 @@ def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, d
         ],
         title="Results",
     )
-
-
-def _state(record: RunRecord) -> str:
-    return record.state.replace("_", " ")
-
-
-def _style(record: RunRecord) -> Style:
-    return _STATES.get(record.state, "accent")
-
-
-def _restarts(record: RunRecord) -> str:
-    return f", with {record.restarts_in_words}" if record.restarts else ""
-
-
-def _word(verdict: str | None) -> Cell:
-    if verdict is None:
-        return Cell(UNICODE.absent, "dim")
-    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))

@@ -11,7 +11,7 @@ from gpucourse.model.slurm import JobRow
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Style, table
+from gpucourse.ui.tables import Block, Cell, Code, Content, Style, right, table
 from gpucourse.ui.text import clean, format_count
 from gpucourse.workspace.paths import RunPaths
 
@@ -79,8 +79,8 @@ def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> lis
         and any(manifest_table.rows == "metrics.slurm.jobs" for manifest_table in exercise.tables)
     ):
         return []
-    columns: list[Column | str] = ["job", "state", "reason", "node", Column("exit code", align="right")]
-    return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]
+    rows = map(_row, record.slurm.jobs)
+    return [table(["job", "state", "reason", "node", right("exit code"), right("restarts")], rows, title="The jobs")]
 
 
 def queue(record: RunRecord, files: RunPaths) -> list[Block]:

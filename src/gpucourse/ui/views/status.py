@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Facts, Paragraph, Style, Table, View, table
+from gpucourse.ui.tables import Block, Cell, Column, Paragraph, Style, Table, View, facts, right, table, wrapped
 from gpucourse.ui.text import age
 from gpucourse.units import seconds_since
 
@@ -21,36 +21,26 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     """Show every stack with its nodes, as they are right now. `unreadable`: how many records of stacks are damaged."""
     if not stacks and unreadable:
-        return View(blocks=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
+        return View(blocks=[Paragraph("The record of a lab cannot be read, so it is not known what is deployed.")])
     if not stacks:
-        return View(blocks=(Paragraph("Nothing is deployed."),), next="gpucourse next")
-    columns: list[Column | str] = [
-        "stack",
-        Column("module", wrap=True),
-        "state",
-        Column("nodes", align="right"),
-        Column("age", align="right"),
-        "running",
+        return View(blocks=[Paragraph("Nothing is deployed.")], next="gpucourse next")
+    labs = [stack.deployment for stack in stacks]
+    columns: list[Column | str] = ["stack", wrapped("module"), "state", right("nodes"), right("age"), "running"]
+    blocks: list[Block] = [
+        table(columns, map(_stack, stacks)),
+        facts(((lab.stack, Cell(lab.lacks, "warn")) for lab in labs), title="What is missing"),
+        facts(((lab.stack, lab.link) for lab in labs), title="Networks with limited speed"),
+        facts(((lab.stack, Cell(lab.error or "", "bad")) for lab in labs), title="What went wrong"),
+        _nodes(stacks),
     ]
-    blocks: list[Block] = [table(columns, [_stack(stack) for stack in stacks])]
-    if lacking := [
-        (stack.deployment.stack, Cell(stack.deployment.lacks, "warn")) for stack in stacks if stack.deployment.lacks
-    ]:
-        blocks.append(Facts(tuple(lacking), title="What is missing"))
-    if slowed := [(stack.deployment.stack, stack.deployment.link) for stack in stacks if stack.deployment.link]:
-        blocks.append(Facts(tuple(slowed), title="Networks with limited speed"))
-    troubles = [(stack.deployment.stack, Cell(stack.deployment.error, "bad")) for stack in stacks if stack.deployment.error]
-    if troubles:
-        blocks.append(Facts(tuple(troubles), title="What went wrong"))
-    blocks.append(_nodes(stacks))
     for stack in stacks:
         if stack.cloud:
             from gpucourse.ui.views.outlook import outlook  # only the cloud needs it
 
             blocks.append(outlook(stack.deployment, stack.cloud))
-    footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
+    footer = list(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
     return View(
-        blocks=tuple(blocks),
+        blocks=blocks,
         footer=footer,
         mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else "",
         next="" if footer else "gpucourse next",
@@ -100,9 +90,8 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
             mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped and health.node in status.cloud.instances))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
-    return table(
-        ["node", "stack", Column("role", spare=True), Column("address", spare=True), "health", Column("seen", wrap=True)], rows
-    )
+    columns: list[Column | str] = ["node", "stack", Column("role", spare=True), Column("address", spare=True), "health"]
+    return table([*columns, wrapped("seen")], rows)
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:

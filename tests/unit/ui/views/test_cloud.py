@@ -7,9 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.labs.aws.budget import Budget
-from gpucourse.labs.results import DeployResult, PricedProposal
+from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding
-from gpucourse.model.deployment import PlacementAttempt
 from gpucourse.ui.render import render
 from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with, plan_of
@@ -69,22 +68,3 @@ def test_quote_of_several_labs_has_one_sum_and_the_budget(tmp_path: Path) -> Non
     assert "$1.50 of $3.00 is left, $1.50 is spent" in text
     text = render(cloud.quote(proposal_of(tmp_path, "t4", budget=replace(budget, reserved=Decimal("0.5")))), width=120)
     assert "$1.00 of $3.00 is left, $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text
-
-
-def test_cloud_deploy_result_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
-    tried = PlacementAttempt(
-        zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at=""
-    )
-    deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
-    result = DeployResult(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
-    text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True), width=80)
-    for words in ("lab of module 3 is ready", "$0.54 an hour (AWS Price List", "automatically in ", "Tried before", "no room"):
-        assert words in text
-    assert "gpucourse run 3.1" in text
-    brief = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"), width=80).splitlines()
-    assert len(brief) <= 8
-    assert brief[2].endswith(" ready in 42.0 s (1 change), g4dn.2xlarge in us-east-2a")
-    assert brief[3].startswith("costs  $0.54 an hour; ends in ")
-    assert brief[-2:] == ["When you are done: gpucourse destroy 3", "Next: gpucourse run 3.1"]
-    unguarded = replace(result, deployment=deployment_of(backstop="refused: iam:CreateRole"))
-    assert "refused: iam:CreateRole" in render(cloud.cloud_deploy_result(unguarded, tmp_path / "ssh_config"), width=80)

@@ -5,7 +5,7 @@ from pathlib import Path
 from gpucourse.labs.results import DeployResult
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import Leftover, Receipt
-from gpucourse.ui.views import lab, status
+from gpucourse.ui.views import deployed, lab, status
 from tests.unit.ui.examples import deployment, text
 
 
@@ -17,15 +17,15 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     shown = text(lab.deploy_plan(result))
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
-    done = text(lab.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
+    done = text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
     assert done.splitlines()[-1] == "Next: gpucourse run 3.1"
     assert len(done.splitlines()) <= 8
     assert "m3-local" not in done
-    assert "m3-local" in text(lab.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True))
+    assert "m3-local" in text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True))
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
-    assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
+    assert "nothing to change" in text(deployed.deploy_result(nothing, tmp_path))
 
 
 def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
     result = DeployResult(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
     for view in (
         lab.deploy_plan(result),
-        lab.deploy_result(result, tmp_path),
+        deployed.deploy_result(result, tmp_path),
         status.status([StackStatus(deployment=poor, nodes=[], active_runs=[])]),
     ):
         assert "All nodes are this one computer. For machines: sudo make it so" in text(view)

@@ -61,4 +61,4 @@ def test_status_of_a_lab_that_failed() -> None:
     assert "failed" in shown
     assert "terraform said no" in shown
     assert "Nothing is deployed." in text(status.status([]))
-    assert text(status.status([], unreadable=1)).strip() == "What is deployed is not known: the record of a lab cannot be read."
+    assert "The record of a lab cannot be read" in text(status.status([], unreadable=1))
