@@ -90,7 +90,7 @@ def _find_port(context: Context, fleet: Fleet, head: Node) -> int:
     from gpucourse.remote.fleet import values
 
     first, last = context.settings.ports
-    free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
+    free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).free_ports, [head]))[0]
     if not free:
         raise InfrastructureError(
             f"every port from {first} to {last} is taken on {head.label}",
