@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from gpucourse.judge.child import Requests
+from gpucourse.judge.apart import Requests
 
 
 def test_requests_are_read_line_by_line_however_the_pipe_cuts_them() -> None:

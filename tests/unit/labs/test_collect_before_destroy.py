@@ -146,13 +146,6 @@ def test_bring_home_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
         assert not runs.reread(lab.context.paths, record).refused
 
 
-def test_bring_home_loses_nothing_when_the_agent_is_killed(lab: _Lab) -> None:
-    lab.leaves_runs(3)
-    lab.nodes.killed_after = 4000
-    assert len(lab.brings_home().fetched) == 3
-    lab.check_whole()
-
-
 def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
     lab.leaves_runs(4)
     for file in ("job.json", "done"):

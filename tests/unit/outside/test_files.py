@@ -16,6 +16,7 @@ from gpucourse.launch import neighbours, own_batch
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.remote import ssh
+from tests.unit.remote.test_slurm_refusals import HEAD
 
 
 @pytest.fixture
@@ -105,4 +106,4 @@ def test_readers_of_named_files_keep_to_bounds(tmp_path: Path, name: str) -> Non
         with pytest.raises(UsageError, match="neither a file nor a folder"):
             neighbours.find_named_files((path,), tmp_path)
     with pytest.raises(MissingError, match=r"plain file|larger than"):
-        ssh.SshTransport(path)._private_key(path)
+        ssh.SshTransport(path).connect(HEAD)

@@ -47,9 +47,9 @@ def test_probe_tells_what_each_node_lacks_and_a_free_port() -> None:
     nodes = (node("node0", role="head"), node("node1"))
     fleet = fleet_of(lambda *_: make_completed(), *nodes)
     findings = execute.probe(fleet, modules=("torch", "no_such_package"), programs=("sh", "srun"), ports=(1000, 2000))
-    assert findings.port == 1031
-    assert [item.missing for item in findings.nodes.values()] == [("no_such_package",)] * 2
-    assert findings.nodes["node1"].missing_programs == ("srun",)
+    assert findings["node0"].free_ports == [1031, 1032]
+    assert [item.missing for item in findings.values()] == [["no_such_package"]] * 2
+    assert findings["node1"].missing_programs == ["srun"]
 
 
 def test_make_thread_safe_tells_one_event_at_a_time() -> None:

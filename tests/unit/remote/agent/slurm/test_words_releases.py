@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -159,20 +157,6 @@ def test_find_distrust_says_why_munge_refuses(release: Release, name: str, words
 
 def test_explain_names_munge_when_it_refuses_a_step(release: Release) -> None:
     assert type(explain(HEAD, release.read_answer("srun-another-key.txt"))) is InfrastructureError
-
-
-def test_readiness_knows_a_slurm_that_names_wrong_reasons(tmp_path: Path) -> None:
-    whole = (DATA / "23.11.4" / "slurmctld.log").read_text(encoding="utf-8")
-    at_start = whole.partition("Running as primary")[0]
-    log = tmp_path / "slurmctld.log"
-    counted = []
-    for text in (whole, at_start, at_start.replace("23.11.4", "24.11.5"), whole + at_start.splitlines()[0] + "\n", ""):
-        log.write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            f"{readiness._WRONG_REASONS} {shlex.quote(str(log))}", shell=True, capture_output=True, text=True, check=True
-        )
-        counted.append(int(done.stdout))
-    assert counted == [3, 1, 0, 0, 0]
 
 
 def _worker(name: str) -> Any:
