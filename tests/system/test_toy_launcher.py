@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.course.schema import schema
 from gpucourse.launch.launcher import find_launcher
-from gpucourse.model.launcher import LAUNCHERS
+from gpucourse.model.launchers import LAUNCHERS
 from gpucourse.model.launching import Launch
 from tests.toy_launcher import Mpi
 from tests.unit.cli.conftest import Answer, type_line, workspace

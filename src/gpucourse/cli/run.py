@@ -23,7 +23,7 @@ from gpucourse.cli.flags import (
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
 from gpucourse.labs.target import list_targets
-from gpucourse.model.launcher import find_traits, list_choices, list_launchers
+from gpucourse.model.launchers import find_traits, list_choices, list_launchers
 from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gpucourse.errors import UsageError
 from gpucourse.launch.planning import RANK
 from gpucourse.launch.torchrun import RESTARTS_OPTION
 from gpucourse.model.drill import InjectedFault
-from gpucourse.model.launcher import find_traits
+from gpucourse.model.launchers import find_traits
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from gpucourse.errors import UsageError
-from gpucourse.model.launcher import LauncherTraits, find_traits
+from gpucourse.model.launchers import LauncherTraits, find_traits
 from gpucourse.model.plan import LaunchPlan, Upload
 
 if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
@@ -95,7 +95,7 @@ F = TypeVar("F", LabFacts, ClusterFacts)
 
 class Launcher(LauncherTraits, ABC, Generic[F]):
     """A way to start the processes of a run. A new one is a subclass in a file of its own, and a line in `LAUNCHERS`
-    (`model/launcher.py`)."""
+    (`model/launchers.py`)."""
 
     name: ClassVar[str]
 

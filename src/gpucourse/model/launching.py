@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text, check_choice
-from gpucourse.model.launcher import LAUNCHERS, LauncherTraits, find_traits, list_launchers
+from gpucourse.model.launchers import LAUNCHERS, LauncherTraits, find_traits, list_launchers
 from gpucourse.model.record import MAX_RESTARTS
 
 USUAL = "local"

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from gpucourse.model.diagnosis import Diagnosis, Silence
-from gpucourse.model.launcher import find_traits
+from gpucourse.model.launchers import find_traits
 from gpucourse.model.node import Mode
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.units import parse_moment

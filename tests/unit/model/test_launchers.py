@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpucourse.model.launcher import find_traits, list_choices, list_launchers
+from gpucourse.model.launchers import find_traits, list_choices, list_launchers
 
 
 def test_list_choices_leaves_out_the_terminal() -> None:
