@@ -38,7 +38,7 @@ def test_find_reads_what_aws_says_of_an_instance() -> None:
     [instance] = instances.find(account(make_instance(InstanceLifecycle="spot")), stack="s-1")
     assert (instance.id, instance.node, instance.instance_type, instance.zone) == ("i-0", "node0", "g4dn.xlarge", "us-east-2b")
     assert (instance.market, instance.state, instance.launched, instance.alive) == ("spot", "running", LAUNCHED, True)
-    assert (instance.address, instance.private_address, instance.disks) == ("18.1.2.3", "10.77.1.4", ("vol-1",))
+    assert (instance.address, instance.private_address) == ("18.1.2.3", "10.77.1.4")
     assert (instance.stack, instance.module, instance.expires) == ("s-1", "3", "2026-11-21T13:00:00+00:00")
     assert (instance.ended, instance.reason) == (None, "")
 
