@@ -114,7 +114,9 @@ CLOUD = Cloud(
 
 def aws_deployment() -> AwsDeployment:
     common = {
-        field.name: getattr(deployment(), field.name) for field in fields(Deployment) if field.name not in {"target", "stack"}
+        field.name: getattr(deployment(), field.name)
+        for field in fields(Deployment)
+        if field.name not in {"target", "stack", "cloud"}
     }
     return AwsDeployment(stack="03-aws-t4", cloud=CLOUD, **common)
 
