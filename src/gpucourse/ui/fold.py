@@ -43,7 +43,7 @@ def label(ranks: Iterable[int]) -> str:
 
 
 class _Log:
-    """The log of one rank: its next lines, and where each of them and each of their shapes is among them.
+    """The log of one rank: its next lines, the places of each of them, and the number of lines of each shape.
 
     `seen_ahead` counts the next lines of all logs. The shape of a line is the line without its digits.
     """

@@ -1,6 +1,6 @@
 """Logs on a terminal: a bounded part of what the ranks print scrolls by, and the lines that are left out are counted.
 
-Readers feed pieces that are already on disk; one printer takes a few lines fifteen times a second. Memory is bounded by
+Readers feed pieces that are already on disk; one printer shows a few lines fifteen times a second. Memory is bounded by
 LINES; a reader never waits for the terminal.
 """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Every alternative begins with a character, not with a class or a group: then `re` looks for these alone, eight times as fast.
 # A whole escape sequence means nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
-# A text also ends where another one begins: otherwise many that never end would each be read to the end of the line.
+# A text also ends when another one begins: otherwise many that never end would each be read to the end of the line.
 _TEXT = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"

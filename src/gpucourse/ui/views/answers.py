@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.model.questions import Prediction, Question
 
 _GOOD = "A good answer says"
-_COMPARE = "Compare: how much of this does your answer say? A reviewer's judgement gives the points, your own gives none."
+_COMPARE = "Compare: how much of this does your answer say? Only a reviewer's judgement earns points."
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {
     "passed": "right",

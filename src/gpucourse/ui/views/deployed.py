@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
     """Show what is deployed now, how to get in, what to type next; on AWS also what it costs and until when. `whole`: the
-    stack, Terraform, the SSH configuration, and where AWS had no room, as well."""
+    stack, Terraform, the SSH configuration and the zones without room as well."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = _list_facts(result, ssh_config, whole=whole)

@@ -24,7 +24,7 @@ EVERY_VALUE = "Every value"
 
 
 def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
-    """Show the table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
+    """Show the table over all values, and the folder of the plot; `whole`: every value with its run and every file as well."""
     record = result.sweep
     rows = [
         (str(point.value), point.state, verdict_cell(point.verdict), _show(point.seconds), point.run or point.error)

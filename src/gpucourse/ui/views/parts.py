@@ -113,7 +113,7 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
 
 
 def reset(result: Reset) -> View:
-    """Show every file that was put back, and where the learner's own is now."""
+    """Show every file that was put back, and the path of the learner's own version."""
     number = result.exercise.id
     if not result.files:
         return View(title=f"{number}  reset", blocks=[Paragraph("Every file is as the course has it; nothing was changed.")])

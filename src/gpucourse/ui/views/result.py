@@ -108,7 +108,7 @@ def show_cancelled(record: RunRecord, next_step: str) -> View:
 
 
 def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
-    """Return in one line how a run went; `short`: without where it ran, for one of several."""
+    """Return in one line how a run went; `short`: without its mode, for one of several runs."""
     took = format_duration(record)
     suffix = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
