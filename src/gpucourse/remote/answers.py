@@ -195,7 +195,7 @@ class JobState:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over there, one way or another."""
+        """Return whether the run is over there, one way or another."""
         return self.state in {"ended", "lost"}
 
 
@@ -216,7 +216,7 @@ class Probe:
 
     @property
     def missing(self) -> list[str]:
-        """The modules that its Python does not find."""
+        """Return the modules that its Python does not find."""
         return [name for name, version in self.modules.items() if version is None]
 
     def __post_init__(self) -> None:

@@ -124,8 +124,8 @@ class Exchange:
             self._channel.close()
 
     def _receive(self) -> bytes | None:
-        """Return the command's own bytes among those that arrive next, perhaps none after a while; None at the end of the
-        stream."""
+        """Return the command's own bytes among those that arrive next, none if nothing arrives for a while; None at the end of
+        the stream."""
         self._read_ready_stderr()
         piece, had_begun = b"", self._own_stdout.begun
         try:

@@ -39,7 +39,7 @@ class Outcome(Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error."""
+        """Return whether there is no error."""
         return self.error is None
 
     def take(self) -> T:
@@ -78,7 +78,7 @@ class Fleet:
 
     @property
     def is_connected(self) -> bool:
-        """Whether every node has a link that, as far as is known, is still connected."""
+        """Return whether every node has a link that is still connected, as far as is known."""
         links = [self._links.get(node.name) for node in self.nodes]
         return all(link is not None and link.alive for link in links)
 

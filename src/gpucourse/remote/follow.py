@@ -55,7 +55,7 @@ class FollowedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """The times of following a run. `limit_s`: that this may take, besides what the logs need at `patience.PACE`; never longer
+    """The times of following a run. `limit_s`: the most in all, besides what the logs need at `patience.PACE`; never longer
     than `until` (by the monotonic clock). `grace_s`: for the other ranks to end by themselves after the first failure; they
     are cancelled then. `give_up_s`: for renewing a cut connection. A connection silent for `silence_s` counts as cut."""
 

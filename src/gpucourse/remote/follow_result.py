@@ -33,7 +33,7 @@ class FollowResult:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the run can no longer succeed: a launcher gave up, or a rank failed that will not be restarted."""
+        """Return whether the run can no longer succeed: a launcher gave up, or a rank failed that will not be restarted."""
         failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed)
 

@@ -1,4 +1,4 @@
-"""A machine that already exists: what it has, which of our files are on it, and how only those are removed again."""
+"""A machine that already exists: what it has, which of our files are on it, and how these, and only these, are removed."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ class HostFacts:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The same for two names of one home folder on one machine."""
+        """Return what is the same for two names of one home folder on one machine."""
         return self.boot, f"{self.device}:{self.inode}"
 
     @property
     def home(self) -> tuple[str, str]:
-        """The same for one home folder that several machines share."""
+        """Return what is the same for one home folder that several machines share."""
         return self.folder, str(self.inode)
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ class ComputeNode:
 
     @property
     def usable(self) -> bool:
-        """Whether it accepts jobs, now or once those on it have ended."""
+        """Return whether it accepts jobs, now or once those on it have ended."""
         return usable(self.state)
 
 

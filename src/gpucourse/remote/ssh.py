@@ -69,12 +69,7 @@ class SshTransport:
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S, shared: str = "") -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
-        try:
-            read_named(file, MAX_KEY)  # reading a device or a pipe would never end
-            key = paramiko.PKey.from_path(file)
-        except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-            raise _make_key_error(file, error, is_own=file == self._key_file) from error
-        pinned = parse_pinned_keys(node)
+        key, pinned = self._private_key(file), parse_pinned_keys(node)
         with _closed_on_error(dial(node, timeout_s)) as sock:
             transport = _negotiate(node, sock, pinned[0][0], timeout_s)
         with _closed_on_error(transport):
@@ -83,6 +78,13 @@ class SshTransport:
                 raise make_other_key_error(node, fingerprint(server_key.asbytes()))
             _authenticate(node, transport, key, file)
         return SshLink(node, transport, shared)
+
+    def _private_key(self, file: Path) -> paramiko.PKey:
+        try:
+            read_named(file, MAX_KEY)  # reading a device or a pipe would never end
+            return paramiko.PKey.from_path(file)
+        except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+            raise _make_key_error(file, error, is_own=file == self._key_file) from error
 
 
 class SshLink:

@@ -27,7 +27,7 @@ class Line:
             view = view[os.write(self._out, view) :]
 
     def send_log(self, stream: int, path: str, offset: int, limit: int | None, *, whole: bool) -> int:
-        """Send what a log has from `offset` to `limit`: one piece, so that no log waits for another, or with `whole` all.
+        """Send what a log has from `offset` to `limit`: one piece, so that no log waits for another, or all if `whole` is set.
         Return where that ends. No file stays open: an array may have more logs than one process may have files."""
         while os.stat(path).st_size > offset and (limit is None or offset < limit):
             with open(path, "rb", buffering=0) as log:

@@ -28,7 +28,7 @@ def read_stat(pid: int) -> list[bytes]:
 
 
 def adopt_orphans() -> None:
-    """Make a process below that loses its parent a child of this one (Linux), so that it is found even without the mark."""
+    """Become the parent of each descendant that loses its own (Linux), so that it is found even without the mark."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
