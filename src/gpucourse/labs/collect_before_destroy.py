@@ -48,7 +48,7 @@ def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
     return bool(nodes) and (record.slurm is not None or any(name in nodes for name in record.nodes))
 
 
-def bring_home(
+def collect_runs(
     context: Context,
     deployment: Deployment,
     *,

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucourse.local import environment, health, layout, server
 from gpucourse.local.environment import extend_path
-from gpucourse.local.session import SessionChannel, login_shell, serve
+from gpucourse.local.session import login_shell, serve
 from gpucourse.model.node import SIMULATED, Mode, is_simulated
 from gpucourse.outside.documents import convert
 
@@ -116,7 +116,7 @@ class HostedNode:
         )
         return await server.listen(endpoint, port)
 
-    async def _serve(self, channel: SessionChannel) -> None:
+    async def _serve(self, channel: server.SshChannel) -> None:
         kind = channel.terminal.kind if channel.terminal else None
         session_environment = environment.make_session_environment(self._environment(), channel.environment, kind)
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=session_environment)

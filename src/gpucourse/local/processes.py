@@ -106,9 +106,10 @@ def has_marker(pid: int, mark: str) -> bool:
 
 def command_of(pid: int) -> str:
     """Return the command line of a process, shortened; empty if it has gone."""
-    words = (
-        _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
-    )
+    if _PROC.joinpath("self").exists():
+        words = _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ")
+    else:
+        words = b" ".join(_ps("-o", "command=", "-p", str(pid)))
     return " ".join(words.decode(errors="replace").split())[:100]
 
 
@@ -192,10 +193,7 @@ def _has_no_program(stat: list[bytes]) -> bool:
 def _read_ps() -> list[tuple[int, bytes]]:
     """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
     never hold a blank."""
-    import subprocess
-
-    listed = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, check=False).stdout
-    lines = (line.split(None, 1) for line in listed.splitlines())
+    lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command="))
     return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
 
 
@@ -215,16 +213,13 @@ def _parent(pid: int) -> int:
 
 
 def _parents_from_ps() -> dict[int, int]:
+    return {int(pid): int(parent) for pid, parent in (line.split() for line in _ps("-ax", "-o", "pid=,ppid="))}
+
+
+def _ps(*options: str) -> list[bytes]:
     import subprocess
 
-    listed = subprocess.run(["ps", "-ax", "-o", "pid=,ppid="], capture_output=True, check=False).stdout.splitlines()
-    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed)}
-
-
-def _ps(pid: int, column: str) -> bytes:
-    import subprocess
-
-    return subprocess.run(["ps", "-o", column, "-p", str(pid)], capture_output=True, check=False).stdout
+    return subprocess.run(["ps", *options], capture_output=True, check=False).stdout.splitlines()
 
 
 def _read(path: Path) -> bytes:

@@ -219,9 +219,9 @@ def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> Other
     if len(route.host_keys) > 1:
         hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
         add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"
-        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, it is a stranger")
+        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, do not trust it")
     if route.host_keys:
         way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
     else:
         way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"
-    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, it is another machine")
+    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, do not trust it")

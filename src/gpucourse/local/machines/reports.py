@@ -34,7 +34,7 @@ def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
     """Describe a node whose daemons of these names do not run."""
-    text = f"{' and '.join(absent)} of it ended"
+    text = f"its {' and '.join(absent)} {'has' if len(absent) == 1 else 'have'} ended"
     if "slurmctld" in absent:
         text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
     return text

@@ -136,10 +136,9 @@ class SlurmDaemons:
         return root.write(str(self._folder / name), text, mode=mode, owner=(os.getuid(), os.getgid()))
 
     def _make_folders(self) -> None:
-        for folder in (self._folder, self._folder / "state", self._folder / "log", self._short):
+        layout.make_sockets(self._uid)
+        for folder in (self._folder, self._folder / "state", self._folder / "log"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        if self._short.is_symlink() or self._short.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self._short} belongs to another user")
         link = self._short / layout.SLURM  # Slurm's own files are in the large folder, here under a name without blanks
         if not link.is_symlink() or link.readlink() != self._folder:
             layout.remove(link)
