@@ -167,8 +167,8 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         )
         target = find_target(deployment.target)
         unreachable = target.find_unreachable_nodes(context, deployment) if forget_unreachable else {}
-        home = collect_runs(context, deployment, discard=discard, unreachable=unreachable)
-        receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
+        collected = collect_runs(context, deployment, discard=discard, unreachable=unreachable)
+        receipt.outputs_home, receipt.outputs_discarded = collected.fetched, collected.given_up
         try:
             target.take_down_reachable(context, deployment, receipt, unreachable)
         except LeftoverError as error:  # what is left is unknown, so a receipt has no content
