@@ -39,7 +39,7 @@ class Gate:
             zone = _find_zone(call) if call.name == "ec2:RunInstances" else ""
         stopped = self._state.faults.before(call, zone)
         answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
-        if answer.status < 400 and (late := self._state.faults.after(call, zone)):
+        if not stopped and (late := self._state.faults.after(call, zone)):
             self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)

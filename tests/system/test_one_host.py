@@ -94,8 +94,8 @@ def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
     told = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
-    assert told["node0"].startswith("slurmctld of it ended")
-    assert told["node2"] == "slurmd of it ended"
+    assert told["node0"].startswith("its slurmctld has ended")
+    assert told["node2"] == "its slurmd has ended"
     assert sorted(told) == ["node0", "node2"]
     somebody.types("deploy", "2")
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])

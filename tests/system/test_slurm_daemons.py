@@ -66,8 +66,8 @@ def test_status_names_each_trouble_and_deploy_mends_them_all(cluster: Learner) -
     slurm.inside(cluster, "node0", "pkill", "-TERM", "-x", "slurmctld")
     until(lambda: {"node0", "node1", "node2"} <= read_troubles(cluster).keys(), "the troubles")
     troubles = read_troubles(cluster)
-    assert troubles["node0"].startswith("slurmctld of it ended: Slurm accepts no commands; running jobs continue")
-    assert (troubles["node1"], troubles["node2"]) == ("slurmd of it ended", "it is off")
+    assert troubles["node0"].startswith("its slurmctld has ended: Slurm accepts no commands; running jobs continue")
+    assert (troubles["node1"], troubles["node2"]) == ("its slurmd has ended", "it is off")
     cluster.types("deploy", "2", "--quiet")
     assert read_troubles(cluster) == {}
     slurm.inside(cluster, "node0", "touch", "/shared/go")

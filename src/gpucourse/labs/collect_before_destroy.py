@@ -48,7 +48,7 @@ def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
     return bool(nodes) and (record.slurm is not None or any(name in nodes for name in record.nodes))
 
 
-def bring_home(
+def collect_runs(
     context: Context,
     deployment: Deployment,
     *,
@@ -70,33 +70,38 @@ def bring_home(
     until = time.monotonic() + DESTROY_S
     records, errors = runs.readable(context.paths)
     if not discard:
-        _whole(deployment, errors)
-    away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
-    away = [record for record in away if removed_nodes is None or _is_on(record, removed_nodes)]
-    lost_nodes = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
+        _check_unreadable(deployment, errors)
+    uncollected = [
+        record
+        for record in records
+        if record.stack == deployment.stack
+        and (not record.collected or _count_later(record))
+        and (removed_nodes is None or _is_on(record, removed_nodes))
+    ]
+    lost_nodes = find_target(deployment.target).find_lost_nodes(context, deployment) if uncollected and not discard else {}
     lost_nodes |= unreachable or {}
     with Connections(context) as connections:
-        collecting = _Collecting(
+        collecting = _Collector(
             context=context,
             deployment=deployment,
             lost_nodes=lost_nodes,
             until=until,
             connections=connections,
-            labels=len(away) > 1,
+            labels=len(uncollected) > 1,
         )
         work = collecting.discard if discard else collecting.collect
-        ends = try_all([partial(work, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set)
+        ends = try_all([partial(work, record) for record in uncollected], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set)
     for end in ends:
         if end is not None:
             raise end
-    home = collecting.home
-    home.fetched.sort()
-    home.given_up.sort()
-    return home
+    outcome = collecting.outcome
+    outcome.fetched.sort()
+    outcome.given_up.sort()
+    return outcome
 
 
 @dataclass(kw_only=True)
-class _Collecting:
+class _Collector:
     """Collects the runs of one stack. `lost_nodes`: nodes that cannot be reached, with the reason; `labels`: prefix messages
     about a run with its id."""
 
@@ -106,13 +111,13 @@ class _Collecting:
     until: float
     connections: Connections
     labels: bool
-    home: CollectedRuns = field(default_factory=CollectedRuns)
+    outcome: CollectedRuns = field(default_factory=CollectedRuns)
 
     def discard(self, record: RunRecord) -> None:
         """End one run and give up what it left."""
         with self._hold(record, wait_s=0.0):
-            goes_on = _end_jobs(self._label(record).watch, self.deployment, record, self.lost_nodes, self.connections)
-            _give_up(self.context.paths, record, self.home, f"discarded with --discard{goes_on}")
+            remainder = _end_jobs(self._label(record).watch, self.deployment, record, self.lost_nodes, self.connections)
+            _give_up(self.context.paths, record, self.outcome, f"discarded with --discard{remainder}")
 
     def collect(self, record: RunRecord) -> None:
         """End one run and collect its outputs."""
@@ -129,15 +134,15 @@ class _Collecting:
         from gpucourse.remote.follow import FollowTimes, follow
         from gpucourse.remote.patience import AFTER_CANCEL_S
 
-        context, deployment, home = self._label(record), self.deployment, self.home
+        context, deployment, outcome = self._label(record), self.deployment, self.outcome
         nodes = nodes_of(deployment, record)
         if not nodes or record.state == "planned":
-            _give_up(context.paths, record, home, "it never started")
+            _give_up(context.paths, record, outcome, "it never started")
             return
         reasons = [self.lost_nodes[node.name] for node in nodes if node.name in self.lost_nodes]
         nodes = tuple(node for node in nodes if node.name not in self.lost_nodes)
         if not nodes:
-            _give_up(context.paths, record, home, f"its outputs were lost with its nodes: {'; '.join(reasons)}")
+            _give_up(context.paths, record, outcome, f"its outputs were lost with its nodes: {'; '.join(reasons)}")
             return
         try:
             fleet = self.connections.reach(deployment, nodes, scheduled=record.slurm is not None)
@@ -152,8 +157,8 @@ class _Collecting:
             if record.slurm is not None:
                 record.slurm.later, record.collected = [], False  # after this, nothing of them is left to collect
             finish(context, fleet, record, until=self.until)
-            home.fetched.append(record.id)
-            home.given_up += [f"{record.id}, one node of it: {reason}" for reason in reasons]
+            outcome.fetched.append(record.id)
+            outcome.given_up += [f"{record.id}, one node of it: {reason}" for reason in reasons]
         except StorageError as error:
             raise StorageError(
                 f"the outputs of run {record.id} are not collected yet, and {error.what}",
@@ -162,7 +167,7 @@ class _Collecting:
         except UnreachableError as error:
             # The user was warned about these lost nodes while following the run, but not about outputs that cannot be fetched.
             if record.error and record.state != "collecting" and not deployment.costs:
-                _give_up(context.paths, record, home, error.what)
+                _give_up(context.paths, record, outcome, error.what)
                 return
             raise _make_uncollected_error(context, deployment, record, error) from error
 
@@ -181,7 +186,7 @@ def _count_later(record: RunRecord) -> int:
     return len(record.slurm.later) if record.slurm else 0
 
 
-def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
+def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
     """Check the records that cannot be read. The nodes of such a run are unknown; its files are sealed once all are collected.
 
     Raises MissingError for a run that is not sealed.
@@ -233,7 +238,7 @@ def _make_uncollected_error(
     return kind(f"{problem}{meanwhile}", hint=f"{mend}; {discard}")
 
 
-def _give_up(paths: WorkspacePaths, record: RunRecord, home: CollectedRuns, reason: str) -> None:
+def _give_up(paths: WorkspacePaths, record: RunRecord, outcome: CollectedRuns, reason: str) -> None:
     if not record.has_ended:
         record.state, record.ended = (find_end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or reason
@@ -243,4 +248,4 @@ def _give_up(paths: WorkspacePaths, record: RunRecord, home: CollectedRuns, reas
         shutil.rmtree(runs.files_of(paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(paths, record)
-    home.given_up.append(f"{record.id}: {reason}")
+    outcome.given_up.append(f"{record.id}: {reason}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError, UsageError
-from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, bring_home
+from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, collect_runs
 from gpucourse.labs.target import HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
@@ -167,8 +167,8 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         )
         target = find_target(deployment.target)
         unreachable = target.find_unreachable_nodes(context, deployment) if forget_unreachable else {}
-        home = bring_home(context, deployment, discard=discard, unreachable=unreachable)
-        receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
+        collected = collect_runs(context, deployment, discard=discard, unreachable=unreachable)
+        receipt.outputs_home, receipt.outputs_discarded = collected.fetched, collected.given_up
         try:
             target.take_down_reachable(context, deployment, receipt, unreachable)
         except LeftoverError as error:  # what is left is unknown, so a receipt has no content

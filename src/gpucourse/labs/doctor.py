@@ -27,7 +27,7 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
     return [
         _python(),
         _terraform(context.environ),
-        _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
+        _tool("ssh", "; needed for gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
         *(
             finding
             for target in load_targets()
@@ -44,12 +44,12 @@ def list_programs(module: Module) -> list[Finding]:
     another, the exercise stops."""
     users_by_program = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
-    findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in users_by_program.items()]
+    findings = [
+        _tool(name, f"; needed for {_join(users)}", f"sudo apt-get install {name}") for name, users in users_by_program.items()
+    ]
     for name, users in optional.items():
         if name not in users_by_program:
-            path = shutil.which(name)
-            detail = path or f"not found: what it measures in {_join(users)} is not measured"
-            findings.append(Finding(what=name, state="ok" if path else "warning", detail=detail))
+            findings.append(_tool(name, f": what it measures in {_join(users)} is not measured"))
     packages = _users(module, lambda exercise: [name for name in exercise.packages if advised_extra(name) != USUAL])
     for name, users in packages.items():
         is_installed = importlib.util.find_spec(name) is not None
@@ -86,10 +86,10 @@ def _terraform(environ: Mapping[str, str]) -> Finding:
     return Finding(what="Terraform", state="ok", detail=binary.describe())
 
 
-def _tool(name: str, serves: str, mend: str) -> Finding:
+def _tool(name: str, consequence: str, mend: str = "") -> Finding:
     path = shutil.which(name)
     if path is None:
-        return Finding(what=name, state="warning", detail=f"not found; needed for {serves}", mend=mend)
+        return Finding(what=name, state="warning", detail=f"not found{consequence}", mend=mend)
     return Finding(what=name, state="ok", detail=path)
 
 

@@ -113,7 +113,7 @@ def wait_for_slurm(
                 wrong |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
                 states = "; ".join(f"{name}: {state}" for name, state in wrong.items())
                 logs = _logs(context.transport, inventory, wrong)
-                raise InfrastructureError(f"Slurm has not every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
+                raise InfrastructureError(f"Slurm does not have every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
     for node in inventory.nodes:
@@ -122,7 +122,7 @@ def wait_for_slurm(
 
 def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
-    wrong = {name: "taken away, and still in its lists" for name in removed_nodes if name in rows}
+    wrong = {name: "removed, and still in Slurm's lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue

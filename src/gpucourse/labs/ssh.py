@@ -81,10 +81,10 @@ def find_config(environ: Mapping[str, str]) -> Path:
     except (OSError, RuntimeError) as error:
         raise _refuse(name_own_config(home), "it is a link that leads nowhere") from error
     if not config.is_relative_to(root):
-        raise _refuse(config, f"it lies outside {root}")
+        raise _refuse(config, f"it is outside {root}")
     for path in (config, config.parent):
         if path.exists() and path.stat().st_uid != os.geteuid():
-            raise _refuse(path, "it belongs to somebody else")
+            raise _refuse(path, "it belongs to another user")
     if config.exists() and not stat.S_ISREG(config.stat().st_mode):
         raise _refuse(config, "it is not a file")
     return config

@@ -97,7 +97,7 @@ def _marks(uid: str) -> tuple[str, str]:
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
     """Return what is in the stack's folder, its folder for sockets, and what runs put beside that."""
     inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
-    return inside + [path for path in (layout.sockets(uid),) if path.is_dir()] + layout.find_links(nodes_folder)
+    return inside + [path for path in layout.list_outside(nodes_folder, uid) if os.path.lexists(path)]
 
 
 def _judge(folder: Path, name: str, uid: str, port: int | None, first_lines: dict[int, str]) -> NodeHealth:

@@ -220,7 +220,7 @@ class Host:
     def clean_up(self) -> None:
         """End every process of the stack and remove what only a running host needs; with no node left, all of its files."""
         processes.end(processes.marker(processes.STACK, self.uid))
-        for path in (layout.sockets(self.uid), *layout.find_links(self.folder)):
+        for path in layout.list_outside(self.folder, self.uid):
             layout.remove(path)
         if not is_same_file(self._lock, self.folder / layout.LOCK):
             return  # the folder belongs to another stack, or to none

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucourse.local import environment, health, layout, server
 from gpucourse.local.environment import extend_path
-from gpucourse.local.session import SessionChannel, login_shell, serve
+from gpucourse.local.session import login_shell, serve
 from gpucourse.model.node import SIMULATED, Mode, is_simulated
 from gpucourse.outside.documents import convert
 
@@ -116,7 +116,7 @@ class HostedNode:
         )
         return await server.listen(endpoint, port)
 
-    async def _serve(self, channel: SessionChannel) -> None:
+    async def _serve(self, channel: server.SshChannel) -> None:
         kind = channel.terminal.kind if channel.terminal else None
         session_environment = environment.make_session_environment(self._environment(), channel.environment, kind)
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=session_environment)
@@ -149,7 +149,9 @@ def prepare(folder: Path, spec: Spec) -> int:
     for folder_to_make in (layout.node_folder(folder, spec.name), home, home / ".ssh"):
         folder_to_make.mkdir(mode=0o700, exist_ok=True)
     key = layout.host_key(folder, spec.name)
-    if not _is_key(key):
+    try:
+        server.public_part(key)
+    except (OSError, ValueError):  # there is none, or it is damaged
         server.make_host_key(key)
     _authorize(home / ".ssh" / "authorized_keys", spec.public_key)
     profile = home / ".profile"
@@ -160,14 +162,6 @@ def prepare(folder: Path, spec: Spec) -> int:
         profile.write_text(f"PATH={path}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
     port = earlier.get("port", 0)
     return port if isinstance(port, int) else 0
-
-
-def _is_key(path: Path) -> bool:
-    try:
-        server.public_part(path)
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _authorize(file: Path, key: str) -> None:

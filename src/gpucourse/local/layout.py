@@ -8,7 +8,7 @@ node0.json     what Terraform reads: the node, present only when it is up
 slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
 machines/      where the disks of simulated machines are mounted; empty from outside
 shared/        the folder /shared of all machines
-node0/         spec.json, host_key, host_key.pub and the node's home
+node0/         spec.json, host_key and the node's home
 """
 
 from __future__ import annotations
@@ -49,6 +49,20 @@ def sockets(uid: str) -> Path:
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
+def make_sockets(uid: str) -> Path:
+    """Make and return the folder of `sockets`. Raises PermissionError if another user made it."""
+    folder = sockets(uid)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    return folder
+
+
+def list_outside(folder: Path, uid: str) -> list[Path]:
+    """Return what the stack may have outside its own folder."""
+    return [sockets(uid), *find_links(folder)]
+
+
 def find_links(folder: Path) -> list[Path]:
     """Return the short links that runs on these nodes made to their folders for temporary files: a killed run leaves its
     own."""
@@ -64,13 +78,10 @@ def find_links(folder: Path) -> list[Path]:
 
 def make_temporary(uid: str, name: str) -> Path:
     """Make and return the folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and
-    it is removed with the stack. Raises PermissionError if another user made it."""
-    place = sockets(uid)
-    place.mkdir(mode=0o700, exist_ok=True)
-    if place.is_symlink() or place.stat().st_uid != os.getuid():
-        raise PermissionError(f"{place} belongs to another user")
-    (place / name).mkdir(mode=0o700, exist_ok=True)
-    return place / name
+    it is removed with the stack. Raises PermissionError."""
+    folder = make_sockets(uid) / name
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def description(folder: Path, name: str) -> Path:
@@ -94,7 +105,7 @@ def spec_file(folder: Path, name: str) -> Path:
 
 
 def host_key(folder: Path, name: str) -> Path:
-    """Return the path of the node's private SSH key; its public part is beside it, with `.pub`."""
+    """Return the path of the node's private SSH key."""
     return folder / name / "host_key"
 
 

@@ -35,7 +35,7 @@ def marker(variable: str, value: str) -> str:
 def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
     """Return the processes whose environment holds exactly one of the variables `marks` (`NAME=value`), without this process
     and its ancestors. Those that have a variable of the name `spare` are left out."""
-    ancestry = _line_of_descent()
+    ancestry = _find_ancestry()
     return sorted(pid for pid, environment in _environments() if pid not in ancestry and _carries(environment, marks, spare))
 
 
@@ -71,11 +71,11 @@ def end(
     """End every process that carries one of `marks`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until
     none is seen, at most for `kill_s`. Return the ids of those that are still there."""
     signalled: set[int] = set()
-    bare = _bare(marks, spare)
+    unmarked = _find_unmarked(marks, spare)
     start_s = time.monotonic()
     while alive := [
         *list_carriers(*marks, spare=spare),
-        *(pid for pid, start in bare.items() if _read_beginning(pid) == start),
+        *(pid for pid, start in unmarked.items() if _read_beginning(pid) == start),
     ]:
         elapsed_s = time.monotonic() - start_s
         if elapsed_s >= grace_s + kill_s:
@@ -106,18 +106,19 @@ def has_marker(pid: int, mark: str) -> bool:
 
 def command_of(pid: int) -> str:
     """Return the command line of a process, shortened; empty if it has gone."""
-    words = (
-        _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
-    )
+    if _PROC.joinpath("self").exists():
+        words = _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ")
+    else:
+        words = b" ".join(_ps("-o", "command=", "-p", str(pid)))
     return " ".join(words.decode(errors="replace").split())[:100]
 
 
-def _bare(marks: Collection[str], spare: str | None) -> dict[int, str]:
+def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
     """Return unmarked descendants of processes with one of `marks`, with their start times, in case a number is reused. Linux
     only."""
     if not _PROC.joinpath("self").exists():
         return {}
-    environments, ancestry = dict(_environments()), _line_of_descent()
+    environments, ancestry = dict(_environments()), _find_ancestry()
     carriers = {pid for pid, environment in environments.items() if pid not in ancestry and _carries(environment, marks, spare)}
     if not carriers:
         return {}
@@ -192,14 +193,11 @@ def _has_no_program(stat: list[bytes]) -> bool:
 def _read_ps() -> list[tuple[int, bytes]]:
     """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
     never hold a blank."""
-    import subprocess
-
-    listed = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, check=False).stdout
-    lines = (line.split(None, 1) for line in listed.splitlines())
+    lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command="))
     return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
 
 
-def _line_of_descent() -> set[int]:
+def _find_ancestry() -> set[int]:
     """Return this process and its ancestors: a command that was typed in a node's own shell must not end them."""
     parents = {} if _PROC.joinpath("self").exists() else _parents_from_ps()
     line, pid = {os.getpid()}, os.getppid()
@@ -215,16 +213,13 @@ def _parent(pid: int) -> int:
 
 
 def _parents_from_ps() -> dict[int, int]:
+    return {int(pid): int(parent) for pid, parent in (line.split() for line in _ps("-ax", "-o", "pid=,ppid="))}
+
+
+def _ps(*options: str) -> list[bytes]:
     import subprocess
 
-    listed = subprocess.run(["ps", "-ax", "-o", "pid=,ppid="], capture_output=True, check=False).stdout.splitlines()
-    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed)}
-
-
-def _ps(pid: int, column: str) -> bytes:
-    import subprocess
-
-    return subprocess.run(["ps", "-o", column, "-p", str(pid)], capture_output=True, check=False).stdout
+    return subprocess.run(["ps", *options], capture_output=True, check=False).stdout.splitlines()
 
 
 def _read(path: Path) -> bytes:

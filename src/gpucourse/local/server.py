@@ -18,7 +18,6 @@ import asyncssh
 
 from gpucourse.local.child import Terminal
 from gpucourse.local.pumps import CHUNK
-from gpucourse.local.session import SessionChannel
 
 ADDRESS = "127.0.0.1"
 
@@ -44,7 +43,7 @@ class Endpoint:
     home: Path
     host_key: Path
     banner: str
-    serve: Callable[[SessionChannel], Awaitable[None]]
+    serve: Callable[[SshChannel], Awaitable[None]]
     connections: set[Any]
 
     @property
@@ -58,7 +57,7 @@ async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]
     open. Raises OSError if the port is in use."""
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
-        channel = _SshChannel(process)
+        channel = SshChannel(process)
         if process.subsystem:
             await channel.write(f"this node has no subsystem '{process.subsystem}'\n".encode(), to_errors=True)
             channel.exit(127)
@@ -96,12 +95,11 @@ async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]
 
 
 def make_host_key(path: Path) -> None:
-    """Write a new ed25519 key to `path`, readable by its owner only, with the public one beside it."""
+    """Write a new ed25519 key to `path`, readable by its owner only."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     aside = path.with_name(f"{path.name}.new")
     aside.touch(mode=0o600)
     aside.write_bytes(key.export_private_key())
-    path.with_name(f"{path.name}.pub").write_bytes(key.export_public_key())
     aside.replace(path)
 
 
@@ -203,8 +201,8 @@ class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
         self.channel.exit(0)  # without an exit code, `scp` reports a good copy as a failed one
 
 
-class _SshChannel:
-    """One session's channel, as a `session.Channel`."""
+class SshChannel:
+    """The client's side of a session. `command`: None for a login shell; `terminal`: None if the client requested none."""
 
     def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         self._process = process
@@ -216,12 +214,14 @@ class _SshChannel:
         self.environment: Mapping[str, str] = dict(process.env)
 
     async def read(self) -> bytes:
+        """Return the next bytes for the process's input; empty at their end. Raises ConnectionError."""
         try:
             return bytes(await self._process.stdin.read(CHUNK))
         except (OSError, asyncssh.Error) as error:
             raise ConnectionError(str(error)) from error
 
     async def write(self, data: bytes, *, to_errors: bool = False) -> None:
+        """Send output; return when there is room for more. Raises ConnectionError."""
         stream = self._process.stderr if to_errors else self._process.stdout
         try:
             stream.write(data)
@@ -230,9 +230,12 @@ class _SshChannel:
             raise ConnectionError(str(error)) from error
 
     async def wait_closed(self) -> None:
+        """Return when the client has gone."""
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
+        """Receive the client's signals (`TERM`) and its window's size (columns, rows)."""
+
         def handle_exception(exception: Exception) -> None:
             if isinstance(exception, asyncssh.SignalReceived):
                 on_signal(exception.signal)
@@ -246,9 +249,11 @@ class _SshChannel:
         process.exception_received = handle_exception
 
     def exit(self, code: int) -> None:
+        """Send the exit code; the session is over."""
         self._finish(lambda: self._process.exit(code))
 
     def exit_by_signal(self, name: str) -> None:
+        """Send the signal that ended the process (`KILL`); the session is over."""
         self._finish(lambda: self._process.exit_with_signal(name))
 
     def _finish(self, tell: Callable[[], None]) -> None:

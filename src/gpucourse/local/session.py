@@ -9,51 +9,18 @@ import asyncio
 import os
 import signal
 import uuid
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from gpucourse.local import processes
-from gpucourse.local.child import Child, Terminal, start
+from gpucourse.local.child import Child, start
 from gpucourse.local.pumps import read_some, write_all
+from gpucourse.local.server import SshChannel
 
 _PATIENCE_S = ((signal.SIGHUP, 0.5), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _POLL_S = 0.02
 
 
-class SessionChannel(Protocol):
-    """The client's side of a session, as the SSH server provides it."""
-
-    command: str | None
-    terminal: Terminal | None
-    environment: Mapping[str, str]
-
-    async def read(self) -> bytes:
-        """Return the next bytes for the process's input; empty at their end. Raises ConnectionError."""
-        ...
-
-    async def write(self, data: bytes, *, to_errors: bool = False) -> None:
-        """Send output; return when there is room for more. Raises ConnectionError."""
-        ...
-
-    async def wait_closed(self) -> None:
-        """Return when the client has gone."""
-        ...
-
-    def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        """Receive the client's signals (`TERM`) and its window's size (columns, rows)."""
-        ...
-
-    def exit(self, code: int) -> None:
-        """Send the exit code; the session is over."""
-        ...
-
-    def exit_by_signal(self, name: str) -> None:
-        """Send the signal that ended the process (`KILL`); the session is over."""
-        ...
-
-
-async def serve(channel: SessionChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
+async def serve(channel: SshChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
     """Run what the client requested until it ends."""
     session = uuid.uuid4().hex
     environment = {**environment, processes.SESSION: session}
@@ -69,7 +36,7 @@ async def serve(channel: SessionChannel, *, shell: str, home: Path, environment:
     await _attend(channel, child, session)
 
 
-async def _attend(channel: SessionChannel, child: Child, session: str) -> None:
+async def _attend(channel: SshChannel, child: Child, session: str) -> None:
     feeding = asyncio.create_task(_feed(channel, child))
     disconnect = asyncio.create_task(channel.wait_closed())
     over = asyncio.create_task(_wait_until_silent(channel, child))
@@ -86,7 +53,7 @@ async def _attend(channel: SessionChannel, child: Child, session: str) -> None:
         child.close()
 
 
-async def _wait_until_silent(channel: SessionChannel, child: Child) -> int:
+async def _wait_until_silent(channel: SshChannel, child: Child) -> int:
     """Return the exit code, once every byte that the process and its children wrote has been sent on."""
     pumps = [_copy(child.stdout, channel, to_errors=False)]
     if child.errors is not None:
@@ -95,13 +62,13 @@ async def _wait_until_silent(channel: SessionChannel, child: Child) -> int:
     return await child.process.wait()
 
 
-async def _copy(handle: int, channel: SessionChannel, *, to_errors: bool) -> None:
+async def _copy(handle: int, channel: SshChannel, *, to_errors: bool) -> None:
     while data := await read_some(handle):
         await channel.write(data, to_errors=to_errors)
         await asyncio.sleep(0)  # a process that always has output must not hold up the other nodes
 
 
-async def _feed(channel: SessionChannel, child: Child) -> None:
+async def _feed(channel: SshChannel, child: Child) -> None:
     """Pass input to the process. If it no longer reads, the rest is lost, as with any SSH server; a broken connection is not
     the end of the input."""
     try:
@@ -116,7 +83,7 @@ async def _feed(channel: SessionChannel, child: Child) -> None:
     await child.end_input()
 
 
-def _tell_exit(channel: SessionChannel, code: int) -> None:
+def _tell_exit(channel: SshChannel, code: int) -> None:
     if code >= 0:
         channel.exit(code)
     else:

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.catalog import Catalog
 from gpucourse.course.locate import CourseFolders
-from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, find_ending
+from gpucourse.labs.collect_before_destroy import CollectedRuns, collect_runs, find_ending
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
@@ -86,7 +86,7 @@ class _Lab:
             self.records.append(record)
 
     def brings_home(self) -> CollectedRuns:
-        return bring_home(self.context, self.deployment, discard=False)
+        return collect_runs(self.context, self.deployment, discard=False)
 
     def check_whole(self) -> None:
         """Every run is here as it is on its nodes."""
@@ -104,7 +104,7 @@ def lab(tmp_path: Path) -> _Lab:
     return _Lab(tmp_path)
 
 
-def test_bring_home_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) -> None:
+def test_collect_runs_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) -> None:
     lab.leaves_runs(3, large=1)
     assert len(lab.brings_home().fetched) == 3
     lab.check_whole()
@@ -112,7 +112,7 @@ def test_bring_home_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) ->
     assert [(file.node, file.name) for file in refused] == [("node0", "large"), ("node1", "large")]
 
 
-def test_bring_home_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
+def test_collect_runs_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
     lab.leaves_runs(1)
     (record,) = lab.records
     record.max_restarts = 2
@@ -123,7 +123,7 @@ def test_bring_home_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
     assert runs.reread(lab.context.paths, record).restarts == 1
 
 
-def test_bring_home_waits_for_a_run_that_another_command_attends(lab: _Lab) -> None:
+def test_collect_runs_waits_for_a_run_that_another_command_attends(lab: _Lab) -> None:
     lab.leaves_runs(4)
     seals = [runs.files_of(lab.context.paths, record).hashes for record in lab.records]
     with ThreadPoolExecutor() as pool:
@@ -137,7 +137,12 @@ def test_bring_home_waits_for_a_run_that_another_command_attends(lab: _Lab) -> N
     assert lab.nodes.list_verbs("node0")[-3:] == ["cancel", "follow", "pack"]
 
 
+<<<<<<< HEAD
 def test_bring_home_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
+=======
+@pytest.mark.parametrize("cut_after", [0, 3000])
+def test_collect_runs_loses_nothing_when_the_connection_is_cut(lab: _Lab, cut_after: int) -> None:
+>>>>>>> w-local
     lab.leaves_runs(3)
     lab.nodes.cut_after = 3000
     assert len(lab.brings_home().fetched) == 3
@@ -146,7 +151,19 @@ def test_bring_home_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
         assert not runs.reread(lab.context.paths, record).refused
 
 
+<<<<<<< HEAD
 def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
+=======
+@pytest.mark.parametrize("killed_after", [0, 4000, 10_000])
+def test_collect_runs_loses_nothing_when_the_agent_is_killed(lab: _Lab, killed_after: int) -> None:
+    lab.leaves_runs(3)
+    lab.nodes.killed_after = killed_after
+    assert len(lab.brings_home().fetched) == 3
+    lab.check_whole()
+
+
+def test_collect_runs_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
+>>>>>>> w-local
     lab.leaves_runs(4)
     for file in ("job.json", "done"):
         (lab.nodes.home("node1") / ".gpucourse" / "jobs" / lab.records[2].id / file).unlink()
@@ -165,11 +182,11 @@ def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
         assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["state", "follow", "pack"]
 
 
-def test_bring_home_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:
+def test_collect_runs_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:
     lab.leaves_runs(1)
     (left := runs.files_of(lab.context.paths, lab.records[0]).transfer(NODES[0].name)).mkdir()
     (left / "0").touch()
-    assert bring_home(lab.context, lab.deployment, discard=True).given_up
+    assert collect_runs(lab.context, lab.deployment, discard=True).given_up
     assert not left.exists()
 
 
@@ -189,7 +206,7 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     assert find("node0", "node1") == [alone.id, both.id, scheduled.id]
     scheduled.stack = "02-local"
     runs.save(lab.context.paths, scheduled)
-    home = bring_home(lab.context, lab.deployment, discard=False, removed_nodes={"node1"})
+    home = collect_runs(lab.context, lab.deployment, discard=False, removed_nodes={"node1"})
     assert home.fetched == [both.id]
     assert find("node0", "node1") == [alone.id]
 
@@ -202,7 +219,7 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     ],
     ids=["cancelled", "not cancelled"],
 )
-def test_bring_home_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int, answer: str, given_up: str) -> None:
+def test_collect_runs_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: int, answer: str, given_up: str) -> None:
     context, events = context_in(tmp_path)
     record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
     commands: list[str] = []
@@ -212,7 +229,7 @@ def test_bring_home_discards_jobs_of_a_cluster_that_stays(tmp_path: Path, code: 
         return make_completed(answer.replace("RUN", record.id), code=code)
 
     context = replace(context, make_transport=lambda _key: ScriptedNodes(reply))
-    [reason] = bring_home(context, make_hosts_lab(), discard=True).given_up
+    [reason] = collect_runs(context, make_hosts_lab(), discard=True).given_up
     assert given_up in reason
     assert "cancel" in commands[0]
     assert record.id in commands[0]

@@ -80,14 +80,14 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
     elif fault == "outside":
         config.rename(outside)
         config.symlink_to(outside)
-        what = "it lies outside"
+        what = "it is outside"
     elif fault == "folder":
         config.unlink()
         config.mkdir()
         what = "it is not a file"
     elif fault == "foreign":
         monkeypatch.setattr(ssh, "os", SimpleNamespace(geteuid=lambda: 4242))
-        what = "it belongs to somebody else"
+        what = "it belongs to another user"
     elif fault == "no home":
         monkeypatch.setenv("HOME", "/no/such/folder")
         code, what = 3, "HOME is not set to a folder"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, StorageError
-from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.collect_before_destroy import collect_runs
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.remote.fleet import Fleet
@@ -152,11 +152,11 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
         stack="01-local", uid="u", module="1", template="simulated", phase="ready", created="", updated="", nodes_wanted=1,
     )  # fmt: skip
     (folder / "run.json").write_text('{"id": "')
-    assert bring_home(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
+    assert collect_runs(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
     (folder / "hashes.json").unlink()
-    assert bring_home(context, lab, discard=True).given_up == []
+    assert collect_runs(context, lab, discard=True).given_up == []
     with pytest.raises(MissingError, match=r"run\.json is damaged.*may not be collected yet") as caught:
-        bring_home(context, lab, discard=False)
+        collect_runs(context, lab, discard=False)
     assert "gpucourse destroy 1 --discard" in caught.value.hint
 
 

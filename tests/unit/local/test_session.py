@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from gpucourse.local.session import serve
 
 
 class Client:
-    """A client that sends some input and stays until the end. Implements session.SessionChannel."""
+    """A client that sends some input and stays until the end. It takes the place of a server.SshChannel."""
 
     terminal: Terminal | None = None
     environment: Mapping[str, str] = {}
@@ -49,14 +50,14 @@ class Client:
 def test_serve_sends_the_output_and_the_end(
     tmp_path: Path, command: str, out: bytes | None, errors: bytes, ended: object
 ) -> None:
-    client = Client(command, b"one\n", b"two\n")
+    client: Any = Client(command, b"one\n", b"two\n")
     asyncio.run(serve(client, shell="/bin/sh", home=tmp_path, environment=dict(os.environ)))
     assert client.said == {False: os.fsencode(f"{tmp_path}\n") if out is None else out, True: errors}
     assert client.ended == [ended]
 
 
 def test_serve_reports_a_shell_that_cannot_start(tmp_path: Path) -> None:
-    client = Client("true")
+    client: Any = Client("true")
     asyncio.run(serve(client, shell=str(tmp_path / "none"), home=tmp_path, environment={}))
     assert client.said[True].startswith(b"cannot start a process on this node:")
     assert client.ended == [255]

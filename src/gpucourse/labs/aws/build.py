@@ -17,7 +17,7 @@ from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
 from gpucourse.labs.aws.plan import AwsProposal, LabPlan
 from gpucourse.labs.aws.readiness import wait_until_ready
-from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.collect_before_destroy import collect_runs
 from gpucourse.labs.results import BuildResult, DeployResult
 from gpucourse.model.cloud import CloudInstance, Failure, Finding, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
@@ -84,7 +84,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
     former = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
     if plan.ends or plan.forgotten:
-        bring_home(context, deployment, discard=False)
+        collect_runs(context, deployment, discard=False)
     with failure_report.record_outcome(context, deployment, command):
         lab = plan.lab
         if plan.interrupted or plan.forgotten:

@@ -97,11 +97,11 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
     shared = next((address for address in candidates if all(address in addresses for addresses in reached)), None)
     if shared is None:
         silent = [host.node.typed for host, addresses in zip(workers, reached, strict=True) if not addresses]
-        peers = ", ".join(silent) if silent else "not all the others by the same one"
+        problem = f"cannot be reached from {', '.join(silent)}" if silent else "has no address at which all others reach it"
         raise InfrastructureError(
-            f"{head.node.typed} cannot be reached from {peers}; tried: {', '.join(candidates)}",
+            f"{head.node.typed} {problem}; tried: {', '.join(candidates)}",
             hint="the machines must share a network and accept each other's connections at the ports "
-            f"{ports[0]} to {ports[1]}: ask whoever manages their firewall",
+            f"{ports[0]} to {ports[1]}: ask the administrator of their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
     for host, addresses in zip(workers, reached, strict=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.labs import collective_check
-from gpucourse.labs.collect_before_destroy import bring_home, find_ending
+from gpucourse.labs.collect_before_destroy import collect_runs, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.hosts.addresses import find_private_addresses
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from gpucourse.workspace.settings import Settings
 
 
-LITTLE_BYTES = 1 << 30
-CLOCK_S = 2.0
+MIN_FREE_BYTES = 1 << 30
+MAX_SKEW_S = 2.0
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     stack = deployments.stack_name(module.id, "hosts")
     with context.lock(stack, f"deploy {module.id}"):
         existing = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _choose_hosts(context.settings, module, request.hosts or _list_former_hosts(existing), request.nodes)
+        former_hosts = existing.variables.hosts if existing else []
+        names = _choose_hosts(context.settings, module, request.hosts or former_hosts, request.nodes)
         former = existing.inventory.nodes if existing and existing.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
@@ -109,7 +110,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context.paths, deployment):
         if proposal.removed_nodes:
-            bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
+            collect_runs(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
         _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
         deployment.shared = proposal.shared
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
@@ -120,11 +121,6 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
                 _meet(context, nodes, proposal)
     return BuildResult(labs=[proposal.make_result()])
-
-
-def _list_former_hosts(existing: HostsDeployment | None) -> list[str]:
-    """Return the machines by the names under which they were deployed."""
-    return list(existing.variables.hosts) if existing else []
 
 
 def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
@@ -179,12 +175,12 @@ def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
         facts = host.facts
         if not facts.torch:
             text = f"{host.node.typed}: no torch was found for any of its Pythons; exercises that need it will not run there. "
-            text += "Where it has one, name it: node_python in gpucourse.yaml"
+            text += "If it has one, name its Python: node_python in gpucourse.yaml"
             watch(Note(text=text, level="warning"))
-        if facts.disk_free_bytes < LITTLE_BYTES:
+        if facts.disk_free_bytes < MIN_FREE_BYTES:
             text = f"{host.node.typed}: only {format_bytes(facts.disk_free_bytes)} free in {facts.home[0]}"
             watch(Note(text=text, level="warning"))
-        if abs(facts.clock_skew_s) > CLOCK_S:
+        if abs(facts.clock_skew_s) > MAX_SKEW_S:
             way = "ahead of" if facts.clock_skew_s > 0 else "behind"
             text = (
                 f"{host.node.typed}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
@@ -230,8 +226,8 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
         first, last = context.settings.ports
         raise InfrastructureError(
             error.what,
-            hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
-            "manages their firewall",
+            hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask the "
+            "administrator of their firewall",
         ) from error
 
 

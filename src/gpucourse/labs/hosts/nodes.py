@@ -61,7 +61,7 @@ def enter(
     fleet = Fleet(context.transport, [link.node for link in links.values()], links=links)
     try:
         check_answers(opened)
-        entered = _look_around(context, fleet)
+        entered = _examine(context, fleet)
     except BaseException:
         fleet.close()
         raise
@@ -69,7 +69,7 @@ def enter(
     return entered, fleet
 
 
-def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
+def _examine(context: Context, fleet: Fleet) -> list[EnteredHost]:
     settings, start_s = context.settings, time.monotonic()
 
     def look_at(link: Link) -> HostFacts:
@@ -78,7 +78,7 @@ def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
 
     facts = values(fleet.do_on_each(look_at))
     seconds = time.monotonic() - start_s
-    _distinct(fleet.nodes, facts)
+    _check_distinct(fleet.nodes, facts)
     entered: list[EnteredHost] = []
     for node, host_facts in zip(fleet.nodes, facts, strict=True):
         gpus = len(host_facts.gpus)
@@ -160,7 +160,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
     )
 
 
-def _distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
+def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
     """Check that the machines are distinct. Raises UsageError if one is named twice or if several share one home folder."""
     names_by_identity: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
@@ -185,11 +185,11 @@ def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
         values(outcomes)
     except NoAnswer as error:
         silent = [outcome.node.typed for outcome in outcomes if isinstance(outcome.error, NoAnswer)]
-        tries = " or ".join(f"ssh {_words(name)}" for name in silent[:4])
+        tries = " or ".join(f"ssh {_list_ssh_words(name)}" for name in silent[:4])
         raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
 
 
-def _words(name: str) -> str:
+def _list_ssh_words(name: str) -> str:
     """Return a machine's name as arguments of plain ssh."""
     host, colon, port = name.rpartition(":")
     return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
@@ -219,9 +219,9 @@ def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> Other
     if len(route.host_keys) > 1:
         hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
         add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"
-        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, it is a stranger")
+        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, do not trust it")
     if route.host_keys:
         way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
     else:
         way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"
-    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, it is another machine")
+    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, do not trust it")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.collect_before_destroy import bring_home, find_ending
+from gpucourse.labs.collect_before_destroy import collect_runs, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
 from gpucourse.labs.local.requirements import FLAG
@@ -83,7 +83,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     with stage(context.watch, "plan", "planning"):
         sick = _plan(context.watch, lab, proposal)
     if proposal.removed_nodes:
-        bring_home(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
+        collect_runs(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
     with record_outcome(context.paths, deployment):
         with stage(context.watch, "apply", f"building {deployment.stack}"):
             deployment.inventory = lab.terraform.up(context.watch)

@@ -66,7 +66,7 @@ def choose(
     slurm = deployment.has_slurm
     if unpack and not slurm:
         raise UsageError(f"{requirements.FLAG}: module {deployment.module} has no Slurm", hint=command)
-    requirements.forget_one_host(deployment)
+    deployment.variables.one_host, deployment.lacks = False, ""
     if slurm or deployment.link:
         deployment.shared = "/shared"
         layer = requirements.choose_programs(context, computer, unpack=unpack) if slurm else None

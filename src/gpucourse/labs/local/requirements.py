@@ -124,9 +124,3 @@ def fall_back(
     deployment.variables.layer = ""
     deployment.shared = str(paths.stack(deployment.stack).nodes / layout.SHARED)
     deployment.lacks = f"{_LACKS}{refusal.remedy}; then {command}"
-
-
-def forget_one_host(deployment: LocalDeployment) -> None:
-    """Record that the daemons do not, or no longer, run side by side."""
-    deployment.variables.one_host = False
-    deployment.lacks = ""

@@ -31,7 +31,7 @@ MUNGE_KEY = "/etc/munge/munge.key"
 _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.01
 
 
-class Dead(Exception):
+class DaemonFailed(Exception):
     """A daemon that does not start; the message has its last output."""
 
 
@@ -44,7 +44,7 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
-    in `anew` restarts. Return whether anything had to start. Raises Dead, OSError."""
+    in `anew` restarts. Return whether anything had to start. Raises DaemonFailed, OSError."""
     stale = _configure(machine) | set(anew)
     has_started = False
     for name in list_daemons(machine):
@@ -114,7 +114,7 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
         )
     if process.returncode or not _appears(name):
         logs = [Path(LOGS[name])] if name in LOGS else []
-        raise Dead(f"{name} does not start: {last_lines(output_file, *logs)}")
+        raise DaemonFailed(f"{name} does not start: {last_lines(output_file, *logs)}")
 
 
 def _appears(name: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 _UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
-_SLOWEST, _FASTEST = 1_000_000, 100_000_000_000
+_MIN_BITS, _MAX_BITS = 1_000_000, 100_000_000_000
 _MAX_MS = 1000.0
 _BURST_S = 0.001  # how much may pass at once, in time at full rate: with more, a short message would cost nothing
 _MIN_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
@@ -39,7 +39,7 @@ def parse(text: str) -> NetworkLink:
     if not match:
         raise ValueError(f"{text!r} is not a link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
     bits = round(float(match[1]) * _UNITS[match[2]])
-    if not _SLOWEST <= bits <= _FASTEST:
+    if not _MIN_BITS <= bits <= _MAX_BITS:
         raise ValueError(f"{rate}: a simulated link carries 1mbit to 100gbit")
     if not delay and "," in text:
         raise ValueError(f"{text!r} ends with a comma: name the delay, as in {rate},2ms")
@@ -49,8 +49,8 @@ def parse(text: str) -> NetworkLink:
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
     """Return the lines for `tc -batch` that limit what leaves through `interface` to the link's rate; with the delay if
     `delayed`."""
-    most_ms = _QUEUE_MS + link.delay_ms
-    lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {most_ms:g}ms"]
+    queue_ms = _QUEUE_MS + link.delay_ms
+    lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {queue_ms:g}ms"]
     if delayed and link.delay_ms:
         lines.append(f"qdisc replace dev {interface} parent 1:1 handle 10: netem delay {link.delay_ms:g}ms limit 100000")
     return lines

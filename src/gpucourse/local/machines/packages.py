@@ -20,7 +20,7 @@ from gpucourse.workspace.locate import personal_cache
 from gpucourse.workspace.lock import hold_lock
 
 _LIST = "packages.txt"
-_LONGEST_S = 600.0
+_MAX_S = 600.0
 _ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave creating these names to update-alternatives
 _MERGED = ("bin", "sbin", "lib", "lib64")  # folders into which packages may still put files that belong into /usr
 _OUT_OF_DATE = re.compile(r"Unable to locate package|has no installation candidate|404 +Not Found|Can't find a source")
@@ -57,7 +57,7 @@ def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) 
     If another command is doing the same, return its result. Raises MissingError, StorageError.
     """
     base = cache_folder(environ)
-    with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
+    with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_MAX_S), storing(base):
         if (unpacked_before := find_unpacked(environ)) is not None:
             return unpacked_before
         for leftover in base.glob(".new-*"):  # left by a command that was killed
@@ -132,7 +132,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_LONGEST_S,
+            timeout=_MAX_S,
             check=False,
         )
     except FileNotFoundError as error:
@@ -142,7 +142,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
-            f"{argv[0]} is still at work after {_LONGEST_S:.0f} s", hint="check the network, then type the command again"
+            f"{argv[0]} is still at work after {_MAX_S:.0f} s", hint="check the network, then type the command again"
         ) from error
     if process.returncode:
         raise _failure(argv[0], f"{process.stdout}\n{process.stderr}", cache_folder(environ))

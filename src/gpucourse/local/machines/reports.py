@@ -23,8 +23,8 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),
 )
 _REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # whatever munge's reason is, this follows
-_BEGAN = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")
-_FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
+_START_LINE = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")
+_GOOD_STATES = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 
 def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
@@ -34,7 +34,7 @@ def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
     """Describe a node whose daemons of these names do not run."""
-    text = f"{' and '.join(absent)} of it ended"
+    text = f"its {' and '.join(absent)} {'has' if len(absent) == 1 else 'have'} ended"
     if "slurmctld" in absent:
         text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
     return text
@@ -42,7 +42,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
 
 def symptom(logs: str) -> str:
     """Return what a daemon's log since its start means; empty if nothing known is in it."""
-    logs = _BEGAN.split(logs)[-1]
+    logs = _START_LINE.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
         for match in re.finditer(pattern, logs):
@@ -106,7 +106,7 @@ def states(listed: str) -> dict[str, str]:
         if not name:
             continue
         bare = state.rstrip("*~#!%$@+^-").lower()
-        if bare in _FINE and not state.endswith("*"):
+        if bare in _GOOD_STATES and not state.endswith("*"):
             node_states[name] = "" if "gpu:1" in gres else f"Slurm counts no GPU on it ({gres})"
         else:
             node_states[name] = f"Slurm says {state}" + (f": {reason}" if reason and reason != "none" else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpucourse.local.machines import kernel
 
 _INSIDE = "GPUCOURSE_ROOM_USER"  # set once this program has been started again inside
-_MOST = 65_536
+_MAX_IDS = 65_536
 
 
 def become_root() -> None:
@@ -61,5 +61,5 @@ def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
         name, _, numbers = line.partition(":")
         if name in names and numbers.count(":") == 1:
             first, count = map(int, numbers.split(":"))
-            return first, min(count, _MOST)
+            return first, min(count, _MAX_IDS)
     raise OSError(f"{file} gives no subordinate IDs to this user")

@@ -50,13 +50,13 @@ class SlurmDaemons:
 
     async def join(self, spec: Spec) -> None:
         """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put the
-        node back to use if Slurm excludes it. Raises Dead, OSError, NoneFree."""
+        node back to use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree."""
         async with self._turn:
             is_member = spec.name in self._members
             self._members[spec.name] = spec
             has_started = await self._bring_up(spec)
         if is_member:
-            await asyncio.to_thread(self._mend, spec)
+            await asyncio.to_thread(self._restore, spec)
             if not has_started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
                 async with self._turn:  # both run, and do not reach each other
                     await self._daemons[spec.name].stop()
@@ -80,7 +80,7 @@ class SlurmDaemons:
 
     async def check(self) -> dict[str, str]:
         """Return what is wrong with each node, in words; empty if nothing is."""
-        states = {name: self._absent(spec) for name, spec in self._members.items()}
+        states = {name: self._describe_absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:
             return states
@@ -88,11 +88,11 @@ class SlurmDaemons:
         meanings = {name: reports.find_symptom(paths) for name, paths in logs.items()}
         return await asyncio.to_thread(self._controller.judge_nodes, states, head, meanings)
 
-    def _absent(self, spec: Spec) -> str:
-        absent = [_kind(key) for key in _list_daemons(spec) if key not in self._daemons or not self._daemons[key].well]
+    def _describe_absent(self, spec: Spec) -> str:
+        absent = [_kind(key) for key in _list_daemons(spec) if key not in self._daemons or not self._daemons[key].serves]
         return reports.describe_ended_daemons(absent) if absent else ""
 
-    def _mend(self, spec: Spec) -> None:
+    def _restore(self, spec: Spec) -> None:
         if spec.role == "head":
             self._controller.release()
         else:
@@ -136,10 +136,9 @@ class SlurmDaemons:
         return root.write(str(self._folder / name), text, mode=mode, owner=(os.getuid(), os.getgid()))
 
     def _make_folders(self) -> None:
-        for folder in (self._folder, self._folder / "state", self._folder / "log", self._short):
+        layout.make_sockets(self._uid)
+        for folder in (self._folder, self._folder / "state", self._folder / "log"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        if self._short.is_symlink() or self._short.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self._short} belongs to another user")
         link = self._short / layout.SLURM  # Slurm's own files are in the large folder, here under a name without blanks
         if not link.is_symlink() or link.readlink() != self._folder:
             layout.remove(link)

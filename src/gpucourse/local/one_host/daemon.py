@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from gpucourse.local.machines import kernel
-from gpucourse.local.machines.daemons import Dead, last_lines
+from gpucourse.local.machines.daemons import DaemonFailed, last_lines
 
 _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
@@ -26,7 +26,7 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def well(self) -> bool:
+    def serves(self) -> bool:
         """Return whether it runs and serves."""
         return self.alive and self._answers()
 
@@ -50,13 +50,13 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until it serves. Raises Dead with its last output."""
+        """Wait until it serves. Raises DaemonFailed with its last output."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
-        while not self.well:
+        while not self.serves:
             if not self.alive or loop.time() > deadline:
                 self.kill()
-                raise Dead(f"{self.name} does not start: {last_lines(self._output)}")
+                raise DaemonFailed(f"{self.name} does not start: {last_lines(self._output)}")
             await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:

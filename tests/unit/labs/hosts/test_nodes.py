@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, NoAnswer
-from gpucourse.labs.hosts.nodes import _look_around, enter
+from gpucourse.labs.hosts.nodes import _examine, enter
 from gpucourse.remote.fleet import Fleet
 from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_host_probe import HEAD, LocalLink
@@ -27,20 +27,20 @@ def make_fleet(tmp_path: Path, transport: object, names: list[str]) -> Fleet:
     return Fleet(transport, nodes, links=links)  # type: ignore[arg-type]  # nothing is connected
 
 
-def test_look_around_takes_the_python_that_is_named_for_one_machine(tmp_path: Path) -> None:
+def test_examine_takes_the_python_that_is_named_for_one_machine(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     (tmp_path / "other").symlink_to(sys.executable)
     pythons = {"node_python": sys.executable, "host_pythons": {"fin@h3:2222": str(tmp_path / "other")}}
     context.opened.settings = context.settings.model_copy(update=pythons)
-    entered = _look_around(context, make_fleet(tmp_path, context.transport, ["ann@h1", "fin@h3:2222"]))
+    entered = _examine(context, make_fleet(tmp_path, context.transport, ["ann@h1", "fin@h3:2222"]))
     assert [host.node.python for host in entered] == [sys.executable, str(tmp_path / "other")]
 
 
-def test_look_around_names_the_setting_for_a_machine_without_that_python(tmp_path: Path) -> None:
+def test_examine_names_the_setting_for_a_machine_without_that_python(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context.opened.settings = context.settings.model_copy(update={"node_python": "/opt/absent/python"})
     with pytest.raises(MissingError, match=r"fin@h3 has no Python 3\.8 or newer") as caught:
-        _look_around(context, make_fleet(tmp_path, context.transport, ["fin@h3"]))
+        _examine(context, make_fleet(tmp_path, context.transport, ["fin@h3"]))
     assert "host_pythons: {fin@h3: /home/me/venv/bin/python}" in str(caught.value.hint)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local.machines.daemons import Dead
+from gpucourse.local.machines.daemons import DaemonFailed
 from gpucourse.local.one_host.daemon import Daemon
 
 
 def test_ready_raises_with_the_last_words_of_a_daemon_that_ends(tmp_path: Path) -> None:
     daemon = Daemon("slurmctld", tmp_path / "output", lambda: False)
     daemon.start(["sh", "-c", "echo 'cannot read slurm.conf'; exit 1"], os.environ)
-    with pytest.raises(Dead, match=r"slurmctld does not start: cannot read slurm\.conf"):
+    with pytest.raises(DaemonFailed, match=r"slurmctld does not start: cannot read slurm\.conf"):
         asyncio.run(daemon.ready())
