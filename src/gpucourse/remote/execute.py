@@ -100,11 +100,7 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
     return fleet.do_on_each(lambda link: jobs.cancel(link, [run_id], grace_s)[run_id])
 
 
-def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s: float = CANCEL_GRACE_S) -> set[str]:
-    """End several runs, given the names of their nodes, in one request to each node. Return those that have ended on all
-    nodes."""
-
-    def ask(link: Link) -> dict[str, answers.State]:
+def ask(link: Link) -> dict[str, answers.State]:
         return jobs.cancel(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
 
     remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}

@@ -137,12 +137,7 @@ def test_collect_runs_waits_for_a_run_that_another_command_attends(lab: _Lab) ->
     assert lab.nodes.list_verbs("node0")[-3:] == ["cancel", "follow", "pack"]
 
 
-<<<<<<< HEAD
-def test_bring_home_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
-=======
-@pytest.mark.parametrize("cut_after", [0, 3000])
-def test_collect_runs_loses_nothing_when_the_connection_is_cut(lab: _Lab, cut_after: int) -> None:
->>>>>>> w-local
+def test_collect_runs_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
     lab.leaves_runs(3)
     lab.nodes.cut_after = 3000
     assert len(lab.brings_home().fetched) == 3
@@ -151,19 +146,7 @@ def test_collect_runs_loses_nothing_when_the_connection_is_cut(lab: _Lab, cut_af
         assert not runs.reread(lab.context.paths, record).refused
 
 
-<<<<<<< HEAD
-def test_bring_home_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
-=======
-@pytest.mark.parametrize("killed_after", [0, 4000, 10_000])
-def test_collect_runs_loses_nothing_when_the_agent_is_killed(lab: _Lab, killed_after: int) -> None:
-    lab.leaves_runs(3)
-    lab.nodes.killed_after = killed_after
-    assert len(lab.brings_home().fetched) == 3
-    lab.check_whole()
-
-
 def test_collect_runs_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
->>>>>>> w-local
     lab.leaves_runs(4)
     for file in ("job.json", "done"):
         (lab.nodes.home("node1") / ".gpucourse" / "jobs" / lab.records[2].id / file).unlink()

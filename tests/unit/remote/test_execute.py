@@ -35,14 +35,6 @@ def test_states_names_the_nodes_that_do_not_answer() -> None:
         }  # fmt: skip
 
 
-def test_cancel_all_returns_the_runs_that_ended_on_all_their_nodes() -> None:
-    ended, running = "ended", "running"
-    nodes = AnsweringNodes(node0={"cancel": {"r1": ended, "r2": ended}}, node1={"cancel": {"r2": running, "r3": ended}})
-    with Fleet(nodes, make_nodes(2)) as fleet:
-        wanted = {"r1": ["node0"], "r2": ["node0", "node1"], "r3": ["node1"]}
-        assert execute.cancel_all(fleet, wanted) == {"r1", "r3"}
-
-
 def test_probe_tells_what_each_node_lacks_and_a_free_port() -> None:
     nodes = (node("node0", role="head"), node("node1"))
     fleet = fleet_of(lambda *_: make_completed(), *nodes)
