@@ -100,17 +100,6 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
     return fleet.do_on_each(lambda link: jobs.cancel(link, [run_id], grace_s)[run_id])
 
 
-def ask(link: Link) -> dict[str, answers.State]:
-        return jobs.cancel(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
-
-    remaining = {run: set(nodes) for run, nodes in nodes_of_run.items()}
-    for outcome in fleet.do_on_each(ask):
-        for run, state in (outcome.value or {}).items():
-            if state == "ended":
-                remaining[run].discard(outcome.node.name)
-    return {run for run, nodes in remaining.items() if not nodes}
-
-
 def states(fleet: Fleet, run_id: str) -> dict[str, answers.JobState]:
     """Return the state of the run on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.states(link, [run_id])[run_id]))
