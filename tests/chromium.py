@@ -69,7 +69,7 @@ class Chromium:
         os.close(self._from)
 
     def open(self, address: str, *, width: int = 1100, height: int = 900, dark: bool = False, script: bool = True) -> Tab:
-        """A tab of that size with the page loaded; without `script` the page's scripts do not run."""
+        """Return a tab of that size with the page loaded; without `script` the page's scripts do not run."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         tab = Tab(self, self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"])
         for method in ("Page.enable", "Runtime.enable", "Log.enable"):
@@ -82,7 +82,7 @@ class Chromium:
         return tab
 
     def call(self, method: str, params: dict[str, Any], session: str = "") -> Any:
-        """The result of a command. Raises AssertionError if the browser refuses it."""
+        """Return the result of a command. Raises AssertionError if the browser refuses it."""
         number = self._send(method, params, session)
         answer = self._read_until(lambda message: message.get("id") == number)
         assert "error" not in answer, f"{method}: {answer.get('error')}"
@@ -120,7 +120,7 @@ class Tab:
         self._browser, self._session = browser, session
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result of a command to this tab."""
+        """Return the result of a command to this tab."""
         return self._browser.call(method, params, self._session)
 
     def go(self, address: str) -> None:
@@ -129,7 +129,7 @@ class Tab:
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page. Raises AssertionError if it throws."""
+        """Return the value of an expression in the page. Raises AssertionError if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -149,7 +149,7 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **({"text": text} if text else {}))
 
     def texts(self, selector: str) -> list[str]:
-        """The text of every visible element that the selector names."""
+        """Return the text of every visible element that the selector names."""
         shown = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"
         texts: list[str] = self.evaluate(f"{shown}.map(item => item.textContent.trim())")
         return texts
@@ -159,5 +159,5 @@ class Tab:
         return [event["params"] for event in self._browser.events if event.get("sessionId") == self._session]
 
     def take_picture(self) -> bytes:
-        """What is shown, as PNG."""
+        """Return what is shown, as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])

@@ -27,7 +27,7 @@ REGION = "us-east-2"
 
 
 def table() -> str:
-    """The table in Markdown, with the day of the prices below it."""
+    """Return the table in Markdown, with the day of the prices below it."""
     book = PriceBook(region=REGION)
     lines = ["| module | machines | $/h on demand | $/h spot | hours | $ on demand | $ spot |", "|---|---|--:|--:|--:|--:|--:|"]
     sums = [Decimal(0), Decimal(0)]
@@ -46,7 +46,7 @@ def table() -> str:
 
 
 def syllabus() -> str:
-    """The syllabus in Markdown: the hours, points and requirements of each module."""
+    """Return the syllabus in Markdown: the hours, points and requirements of each module."""
     folders = find_course({})
     modules = load(folders).modules
     points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
@@ -69,7 +69,7 @@ def _describe_module(module: Module, part: RubricPart) -> str:
 
 
 def _list_needs(module: Module) -> Iterator[str]:
-    """What the exercises of a module need in addition to the extra `[local]`, each with the exercises that need it."""
+    """Yield what the exercises of a module need in addition to the extra `[local]`, each with the exercises that need it."""
     if module.lab.scheduler == "slurm":
         yield "Slurm ([where from](docs/troubleshooting.md#slurm))"
     users: dict[str, list[str]] = {}
@@ -81,7 +81,7 @@ def _list_needs(module: Module) -> Iterator[str]:
 
 
 def page_with(table: str, page: Path = PAGE) -> str:
-    """The page, with this table in it."""
+    """Return the page, with this table in it."""
     text = page.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"

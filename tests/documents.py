@@ -16,7 +16,7 @@ SCHEMA = Path(__file__).parent.parent / "docs" / "json.schema.json"
 
 
 def read_document(words: Sequence[str], out: str) -> Any:
-    """The document that this command line printed. Fails if it does not match the schema of the command."""
+    """Return the document that this command line printed. Fails if it does not match the schema of the command."""
     document = json.loads(out)
     command = next(word for word in words if word in COMMANDS)
     complaints = [f"{error.json_path}: {error.message[:300]}" for error in _make_validator(command).iter_errors(document)]

@@ -23,14 +23,14 @@ _ALL = (0, 0, (1 << 32) - 1)
 
 @contextmanager
 def no_namespaces() -> Iterator[tuple[str, ...]]:
-    """The prefix of a command for which namespaces are refused. Skips the test if no such environment can be created."""
+    """Yield the prefix of a command for which namespaces are refused. Skips the test if no such environment can be created."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.forbidding"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
-        said = holder.stdout.readline().strip()
-        if said != "ready":
-            pytest.skip(f"this kernel does not let the test forbid namespaces: {said}")
+        line = holder.stdout.readline().strip()
+        if line != "ready":
+            pytest.skip(f"this kernel does not let the test forbid namespaces: {line}")
         yield (need("nsenter"), f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials")
 
 
@@ -41,10 +41,10 @@ def _forbid() -> None:
     if helper == 0:  # it stays outside: only from there may more than one's own number be let in
         os.read(told, 1)
         root = os.geteuid() == 0
-        for kind, own in (("uid", os.getuid()), ("gid", os.getgid())):
+        for kind, number in (("uid", os.getuid()), ("gid", os.getgid())):
             if not root and kind == "gid":
                 Path(f"/proc/{outside}/setgroups").write_text("deny", encoding="ascii")
-            row = _ALL if root else (own, own, 1)
+            row = _ALL if root else (number, number, 1)
             Path(f"/proc/{outside}/{kind}_map").write_text(" ".join(map(str, row)), encoding="ascii")
         os._exit(0)
     kernel.unshare(kernel.NEW_USER)

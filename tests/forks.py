@@ -75,7 +75,7 @@ class Fork:
         self.pid = self._read_answer()
 
     def poll(self) -> Any:
-        """The exit code, negative for a signal; None while it runs."""
+        """Return the exit code, negative for a signal; None while it runs."""
         self._wait(0)
         return self.returncode
 
@@ -110,10 +110,10 @@ class Fork:
             self._answers.close()
 
     def _read_answer(self) -> int:
-        received = self._answers.recv(64)
-        if not received:
+        data = self._answers.recv(64)
+        if not data:
             raise RuntimeError("the process that imports for others has ended")
-        return int(received)
+        return int(data)
 
 
 def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -121,8 +121,8 @@ def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
     if tuple(words[:3]) == (sys.executable, "-m", "gpucourse"):
         return env.get("LANG") == os.environ.get("LANG") and not any(name.startswith(READ_AT_START) for name in env)
     plain = words[0] == sys.executable and len(words) > 1 and words[1].endswith(".py")
-    known = env.get("PYTHONPATH", "") in {"", str(FAKE_GPU)} and not any(name.startswith("FAKE_GPU_") for name in env)
-    return plain and known and ONE_THREAD.items() <= env.items()
+    is_plain = env.get("PYTHONPATH", "") in {"", str(FAKE_GPU)} and not any(name.startswith("FAKE_GPU_") for name in env)
+    return plain and is_plain and ONE_THREAD.items() <= env.items()
 
 
 class _Server:

@@ -194,7 +194,7 @@ class Learning:
         self.context = self.open_context()
 
     def open_context(self) -> Context:
-        """The workspace as an action gets it."""
+        """Return the workspace as an action gets it."""
         built_in = find_course({})
         folders = CourseFolders(self.course / "modules", self.course / "exercises", built_in.terraform)
         return Context(workspace=open_workspace(self.workspace), folders=folders, environ=os.environ)
@@ -209,10 +209,11 @@ class Learning:
     def record(
         self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **other: Any
     ) -> RunRecord:
-        """A run that ended, as `run` leaves it: files, verdict, deliverables, seal. One of another `state` is not sealed."""
+        """Return a run that ended, as `run` leaves it: files, verdict, deliverables, seal. One of another `state` is not
+        sealed."""
         context = self.open_context()
-        own = other.get("own_script")
-        place = other.setdefault("place", runs.script_place(Path(own)) if own else None)
+        script = other.get("own_script")
+        place = other.setdefault("place", runs.script_place(Path(script)) if script else None)
         run_id = runs.new_run(context.paths, place or exercise)
         values: dict[str, Any] = {
             "id": run_id, "exercise": exercise, "module": "1", "stack": "01-local", "mode": mode, "launcher": "python",
@@ -251,9 +252,9 @@ class Learning:
         return {row["id"]: row["earned"] for row in grade["parts"][0]["rows"]}
 
     def count_answers(self, bundle: Path, exercise: str) -> list[float]:
-        """What the answers to an exercise give in a bundle, for each row of the rubric that asks for them."""
-        with open_bundle(self.open_context(), bundle) as opened:
-            pieces = [piece for row in grade(opened.context).parts[0].rows for piece in row.pieces]
+        """Return what the answers to an exercise give in a bundle, for each row of the rubric that asks for them."""
+        with open_bundle(self.open_context(), bundle) as content:
+            pieces = [piece for row in grade(content.context).parts[0].rows for piece in row.pieces]
         return [piece.got for piece in pieces if piece.kind == "answers" and piece.exercise == exercise]
 
     def folder(self, record: RunRecord) -> Path:
@@ -264,10 +265,10 @@ class Learning:
         """Run a command in this process. `typing`: what the person types, at a terminal, or the terminal."""
         with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
-            answered = run_command(list(words))
+            result = run_command(list(words))
         out, err = self._capture.readouterr()
-        assert code is None or answered == code, f"gpucourse {' '.join(words)} answered {answered}:\n{out}\n{err}"
-        return Said(answered, out, err, words)
+        assert code is None or result == code, f"gpucourse {' '.join(words)} answered {result}:\n{out}\n{err}"
+        return Said(result, out, err, words)
 
 
 def deploy(learning: Learning) -> LocalDeployment:

@@ -187,14 +187,14 @@ async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
 
 
 def _unwrap(line: str) -> tuple[str, bytes]:
-    """The command in the line that the client sends, and the word of its marks."""
+    """Return the command in the line that the client sends, and the word of its marks."""
     *_, first, second, escaped = shlex.split(line)
     plain = re.sub(rb"\\0([0-7]{3})", lambda match: bytes([int(match[1], 8)]), escaped.encode())
     return plain.decode("utf-8", "surrogateescape"), (first + second).encode()
 
 
 def classify(command: str) -> tuple[str, list[str]]:
-    """What a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
+    """Return what a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
     if match := _VERB.search(command):
         return match[1], shlex.split(match[2])
     return next((message for message, words in MESSAGES.items() if words in command), "other"), []
@@ -235,7 +235,7 @@ MACHINE: dict[str, Any] = {
 
 
 def as_json(value: object) -> bytes:
-    """A line of JSON."""
+    """Return a line of JSON."""
     return json.dumps(value).encode() + b"\n"
 
 
@@ -245,7 +245,7 @@ def nothing(_question: Question) -> bytes:
 
 
 def probe(question: Question, **changes: object) -> bytes:
-    """What a node has."""
+    """Return what a node has."""
     wanted = question.document
     modules = dict.fromkeys(wanted["modules"], "2.6")
     ports = [wanted["first_port"], wanted["first_port"] + 1]
@@ -253,7 +253,7 @@ def probe(question: Question, **changes: object) -> bytes:
 
 
 def follow(question: Question) -> bytes:
-    """A log of one rank, how it ended, how the run ended."""
+    """Return a log of one rank, how it ended, how the run ended."""
     if not question.ended:
         return frame(frames.BEAT)
     offsets = {name: int(size) for name, _, size in (word.rpartition("=") for word in question.arguments[1:])}
@@ -273,7 +273,7 @@ def parcel(
     changed: Sequence[str] = (),
     more: Callable[[tarfile.TarFile], None] | None = None,
 ) -> bytes:
-    """A tar as an honest agent sends it, with the members that `more` adds."""
+    """Return a tar as an honest agent sends it, with the members that `more` adds."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         honest: dict[str, Any] = {
@@ -320,7 +320,7 @@ TRUTH: dict[str, Callable[[Question], bytes]] = {
 
 @contextmanager
 def liar(folder: Path) -> Iterator[Liar]:
-    """A node that lies, for the block."""
+    """Yield a node that lies, for the block."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     file = folder / "host_key"
     file.touch(mode=0o600)

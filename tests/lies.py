@@ -103,7 +103,7 @@ _FOLLOWS_OF_SLURM: dict[str, bytes] = {
 
 
 def _begin_file(name: str, size: int) -> bytes:
-    """A parcel's beginning, up to the header of a file of that size."""
+    """Return a parcel's beginning, up to the header of a file of that size."""
     member = tarfile.TarInfo(name)
     member.size = size
     return parcel({}).partition(b"closing.json")[0] + member.tobuf(tarfile.GNU_FORMAT)

@@ -74,8 +74,8 @@ def _start(sshd: str, folder: Path, name: str, shell: str, sessions: int) -> Ser
     home.mkdir(parents=True)
     public = ensure_client_key(folder / name / "host_key")
     config = folder / name / "sshd_config"
-    more = f"ForceCommand {shell}\n" if shell else ""
-    config.write_text(_CONFIG.format(port=port, folder=folder, name=name, sessions=sessions, more=more))
+    lines = f"ForceCommand {shell}\n" if shell else ""
+    config.write_text(_CONFIG.format(port=port, folder=folder, name=name, sessions=sessions, more=lines))
     process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(folder / name / "log")])
     return Server(_node(name, port, public), home, process)
 

@@ -42,11 +42,11 @@ PICTURES = (
 
 def take_pictures(workspace: Path) -> dict[str, bytes]:
     """Each picture as PNG, by its name. Raises CalledProcessError if a command fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
 
     def types(*words: str) -> None:
         command = [sys.executable, "-m", "gpucourse", *words]
-        subprocess.run(command, env={**kept, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
+        subprocess.run(command, env={**environment, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
 
     try:
         types("deploy", "3")
@@ -55,13 +55,13 @@ def take_pictures(workspace: Path) -> dict[str, bytes]:
     finally:
         types("destroy", "--all", "--yes", "--discard")
     types("open", "--no-browser")
-    taken = {}
+    pictures = {}
     with Chromium(workspace / "browser") as browser:
         for picture in PICTURES:
             place = max(workspace.glob(f"page/{picture.page}"))
             tab = browser.open(place.as_uri(), width=picture.width, height=picture.height, dark=picture.dark)
-            taken[picture.name] = tab.take_picture()
-    return taken
+            pictures[picture.name] = tab.take_picture()
+    return pictures
 
 
 def main() -> None:

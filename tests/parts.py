@@ -20,7 +20,8 @@ KERNELS = Path(sys.prefix) / ".kernels"
 
 
 def need(tool: str, provider: str = "make system-deps") -> str:
-    """The path of a system tool. Skips the test where there is none; fails it where `provider` installed that tool itself."""
+    """Return the path of a system tool. Skips the test where there is none; fails it where `provider` installed that tool
+    itself."""
     path = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
         lack(tool, provider=provider)
@@ -28,7 +29,8 @@ def need(tool: str, provider: str = "make system-deps") -> str:
 
 
 def need_module(name: str) -> ModuleType:
-    """A Python module that only tests need. Skips the test where it is missing; fails it where `make test` installed it."""
+    """Return a Python module that only tests need. Skips the test where it is missing; fails it where `make test` installed
+    it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -42,17 +44,18 @@ def slow_after(count: int, *values: object) -> list[object]:
 
 
 def needs_module(name: str, *, installed: Path = INSTALLED) -> pytest.MarkDecorator:
-    """A mark for tests that use a module of the extra `local`: where it is missing they skip, unless the set-up provided it."""
+    """Return a mark for tests that use a module of the extra `local`: where it is missing they skip, unless the set-up provided
+    it."""
     missing = importlib.util.find_spec(name) is None
     return pytest.mark.skipif(missing and not _provides(installed, name), reason=f"{name} is not there on this machine")
 
 
 @functools.cache
 def needs_namespaces() -> pytest.MarkDecorator:
-    """A mark for tests that run a command in namespaces of its own, which some computers forbid."""
+    """Return a mark for tests that run a command in namespaces of its own, which some computers forbid."""
     command = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "mount", "-t", "proc", "proc", "/proc"]
-    allowed = shutil.which("unshare") and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    return pytest.mark.skipif(not allowed, reason="namespaces are not allowed on this machine")
+    result = shutil.which("unshare") and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return pytest.mark.skipif(not result, reason="namespaces are not allowed on this machine")
 
 
 def _provides(installed: Path, part: str) -> bool:

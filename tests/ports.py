@@ -19,7 +19,7 @@ _RANGE = range(30_000, 32_700)
 
 
 def take_port() -> int:
-    """A port that nobody listens on, and that no other test gets. Raises RuntimeError if there is none."""
+    """Return a port that nobody listens on, and that no other test gets. Raises RuntimeError if there is none."""
     return take_ports(1)[0]
 
 

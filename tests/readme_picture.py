@@ -20,12 +20,12 @@ TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def screen_of(workspace: Path) -> str:
-    """The screen of a run in this workspace, as SVG. Raises CalledProcessError if a command fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
+    """Return the screen of a run in this workspace, as SVG. Raises CalledProcessError if a command fails."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
 
     def types(*words: str) -> None:
         command = [sys.executable, "-m", "gpucourse", *words]
-        subprocess.run(command, env={**kept, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
+        subprocess.run(command, env={**environment, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
 
     try:
         types("deploy", EXERCISE.partition(".")[0])

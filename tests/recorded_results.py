@@ -30,7 +30,7 @@ EXERCISES = [exercise for module in CATALOG.modules for exercise in module.exerc
 
 
 def read_result(exercise: Exercise) -> tuple[RunRecord, dict[str, Any], ExerciseVerdict]:
-    """The record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError if none is."""
+    """Return the record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError if none is."""
     document = json.loads((FOLDER / f"{exercise.id}.json").read_text(encoding="utf-8"))
     verdict = msgspec.convert(document["verdict"], ExerciseVerdict)
     return msgspec.convert(document["record"], RunRecord), document["metrics"], verdict
@@ -65,8 +65,8 @@ def _shorten_record(record: RunRecord) -> RunRecord:
 
 
 def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics with nothing but what the exercise's tables read."""
-    kept: dict[str, Any] = {}
+    """Return the metrics with nothing but what the exercise's tables read."""
+    contents: dict[str, Any] = {}
     for table in exercise.tables:
         try:
             rows = read(table.rows, {"metrics": metrics})
@@ -76,19 +76,19 @@ def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
             continue
         keys = [column.key for column in table.columns]
         *path, last = table.rows.removeprefix("metrics.").split(".")
-        place = kept
+        place = contents
         for name in path:
             place = place.setdefault(name, {})
         before = place.get(last, [{} for _ in rows[:MOST_ROWS]])
         place[last] = [old | {key: row.get(key) for key in keys} for old, row in zip(before, rows, strict=False)]
-    return kept
+    return contents
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write what was asked for; 1 where a run is missing."""
     workspace, *numbers = arguments
-    wanted = [exercise for exercise in EXERCISES if not numbers or exercise.id in numbers]
-    missing = [exercise.id for exercise in wanted if not write_result(Path(workspace).expanduser(), exercise)]
+    exercises = [exercise for exercise in EXERCISES if not numbers or exercise.id in numbers]
+    missing = [exercise.id for exercise in exercises if not write_result(Path(workspace).expanduser(), exercise)]
     sys.stdout.write(f"no good run of: {', '.join(missing)}\n" if missing else "")
     return 1 if missing else 0
 

@@ -42,7 +42,7 @@ class Run:
         return follow.follow(self.fleet, self.job(), self.events.append, self.stop, follow.FollowTimes(grace_s=grace_s))
 
     def job(self) -> FollowedJob:
-        """The run as it is followed."""
+        """Return the run as it is followed."""
         return FollowedJob(run_id=self.plan.run_id, nodes=self.plan.nodes, paths=self.paths, log_limit=self.plan.log_limit)
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> CollectedOutputs:
@@ -52,11 +52,11 @@ class Run:
         return self.paths.rank_log(node, rank).read_bytes()
 
     def folder(self, node: str = "node0") -> Path:
-        """The job's folder on that node."""
+        """Return the job's folder on that node."""
         return self.lab.homes[node] / ".gpucourse" / "jobs" / self.plan.run_id
 
     def collect_log(self, node: str, rank: int | None) -> bytes:
-        """What the watcher heard of that log."""
+        """Return what the watcher heard of that log."""
         return b"".join(e.data for e in self.events if isinstance(e, LogBytes) and (e.node, e.rank) == (node, rank))
 
 
@@ -72,7 +72,7 @@ def prepare(
     timeout_s: float = 60.0,
     log_limit: int = 1 << 30,
 ) -> Run:
-    """A run of a Python script with one rank a node, not launched yet. `argv` replaces the command."""
+    """Return a run of a Python script with one rank a node, not launched yet. `argv` replaces the command."""
     taking_part = list(lab.nodes if nodes is None else nodes)
     source = folder / "script.py"
     source.write_text(script)

@@ -62,7 +62,7 @@ class SimulatedNodes:
         return int(document["pid"])
 
     def node(self, name: str) -> Node:
-        """The node of that name."""
+        """Return the node of that name."""
         return next(node for node in self.nodes if node.name == name)
 
     def home(self, name: str) -> Path:
@@ -70,7 +70,7 @@ class SimulatedNodes:
         return layout.home(self.folder, name)
 
     def spec(self, name: str) -> dict[str, str]:
-        """What is asked of one node."""
+        """Return what is asked of one node."""
         return {
             "name": name,
             "role": "head" if name == "node0" else "worker",
@@ -81,7 +81,7 @@ class SimulatedNodes:
         }
 
     def command(self, verb: str, name: str) -> tuple[list[str], dict[str, str]]:
-        """The driver's command line and environment, as Terraform makes them."""
+        """Return the driver's command line and environment, as Terraform makes them."""
         file = layout.description(self.folder, name)
         return [sys.executable, "-I", "-S", str(DRIVER), verb, str(file)], {
             **os.environ,
@@ -98,8 +98,8 @@ class SimulatedNodes:
 
     def up(self, name: str) -> Node:
         """Start one node, or repair it."""
-        done = self.drive("up", name)
-        assert done.returncode == 0, done.stderr
+        result = self.drive("up", name)
+        assert result.returncode == 0, result.stderr
         node = self.read(name)
         self.nodes = sorted(
             [node, *(other for other in self.nodes if other.name != name)], key=lambda other: int(other.name[4:])
@@ -107,13 +107,13 @@ class SimulatedNodes:
         return node
 
     def read(self, name: str) -> Node:
-        """The node as its file describes it now."""
+        """Return the node as its file describes it now."""
         return Node(**json.loads(layout.description(self.folder, name).read_text()))
 
     def down(self, name: str) -> None:
         """Take one node down."""
-        done = self.drive("down", name)
-        assert done.returncode == 0, done.stderr
+        result = self.drive("down", name)
+        assert result.returncode == 0, result.stderr
         self.nodes = [node for node in self.nodes if node.name != name]
 
     def trim(self, count: int) -> subprocess.CompletedProcess[str]:
@@ -128,12 +128,13 @@ class SimulatedNodes:
             self.down(name)
 
     def options(self, name: str, *, key: Path | None = None) -> list[str]:
-        """What `ssh`, `scp` and `sftp` need to reach a node: its pinned key, ours, and nothing of whoever runs the test."""
+        """Return what `ssh`, `scp` and `sftp` need to reach a node: its pinned key, ours, and nothing of whoever runs the
+        test."""
         node = self.node(name)
-        known = self.key.with_name(f"known_hosts_{name}")
-        known.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
+        known_hosts = self.key.with_name(f"known_hosts_{name}")
+        known_hosts.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
         return [
-            *("-F", "none", "-i", str(key or self.key), "-o", f"Port={node.port}", "-o", f'UserKnownHostsFile="{known}"'),
+            *("-F", "none", "-i", str(key or self.key), "-o", f"Port={node.port}", "-o", f'UserKnownHostsFile="{known_hosts}"'),
             *("-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"),
         ]
 
@@ -147,8 +148,8 @@ class SimulatedNodes:
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 
     def leftovers(self) -> list[str]:
-        """What a sweep finds of these nodes."""
-        return [f"{left.kind} {left.id}" for left in health.find_leftovers(self.folder, self.uid, self.ports)]
+        """Return what a sweep finds of these nodes."""
+        return [f"{leftover.kind} {leftover.id}" for leftover in health.find_leftovers(self.folder, self.uid, self.ports)]
 
 
 @contextmanager
@@ -178,7 +179,7 @@ def take_away(folder: Path) -> None:
 
 
 def make_key(path: Path) -> Path:
-    """A new private key without a passphrase, its public part beside it. Skips where asyncssh is not installed."""
+    """Return a new private key without a passphrase, its public part beside it. Skips where asyncssh is not installed."""
     asyncssh = need_module("asyncssh")
     path.parent.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")

@@ -99,7 +99,7 @@ class Line:
         self.cut()
 
     def close(self) -> None:
-        """The end of the line and of its threads."""
+        """End the line and its threads."""
         self.release()
         self.refuse()
         for thread in self._threads:
@@ -160,7 +160,7 @@ def _break(sock: socket.socket) -> None:
 
 
 def find_marked_processes(folder: Path) -> list[int]:
-    """The processes that carry the mark of a job folder."""
+    """Return the processes that carry the mark of a job folder."""
     mark = f"GPUCOURSE_RUN_DIR={folder}".encode()
     pids = []
     for entry in Path("/proc").iterdir():

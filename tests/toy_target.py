@@ -37,7 +37,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
 
     @contextmanager
     def propose(self, context: Context, request: DeployRequest) -> Iterator[ToyProposal]:
-        """The record of a lab, with its stack's lock."""
+        """Yield the record of a lab, with its stack's lock."""
         module, now = context.catalog.module(request.module), now_utc()
         stack = deployments.stack_name(module.id, self.name)
         with context.lock(stack, f"deploy {module.id}"):
@@ -63,7 +63,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
         return BuildResult(labs=[_make_result(deployment, dry_run=False)])
 
     def health(self, context: Context, labs: Sequence[Deployment], *, ask_nodes: bool) -> Health:
-        """What their processes and folders say."""
+        """Return what their processes and folders say."""
         return Health(
             labs={lab.stack: LabHealth(nodes=health.inspect(context.paths.stack(lab.stack).nodes, _names(lab))) for lab in labs}
         )

@@ -52,11 +52,11 @@ def line(node: Node) -> Iterator[Line]:
 
 
 def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
-    done = link.run('pwd; printf %s "$HOME"')
+    result = link.run('pwd; printf %s "$HOME"')
     home = lab.homes["node0"]
-    assert done.stdout.decode().split("\n") == [str(home), str(home)]
-    assert done.ok
-    assert done.stderr == b""
+    assert result.stdout.decode().split("\n") == [str(home), str(home)]
+    assert result.ok
+    assert result.stderr == b""
 
 
 def test_run_starts_in_the_folder_of_the_user_below_a_shared_one(lab: SshLab, node: Node, tmp_path: Path) -> None:
@@ -65,16 +65,16 @@ def test_run_starts_in_the_folder_of_the_user_below_a_shared_one(lab: SshLab, no
     folder = shared / f"gpucourse-{pwd.getpwuid(os.getuid()).pw_name}"
     with closing(SshTransport(lab.key).connect(node, shared=str(shared))) as link:
         for _first_or_later in range(2):
-            done = link.run('pwd; printf %s "$HOME"')
-            assert (done.stdout.decode().split("\n"), done.stderr) == ([str(folder), str(folder)], b"")
+            result = link.run('pwd; printf %s "$HOME"')
+            assert (result.stdout.decode().split("\n"), result.stderr) == ([str(folder), str(folder)], b"")
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_run_makes_no_shared_folder_that_is_missing(lab: SshLab, node: Node, tmp_path: Path) -> None:
     with closing(SshTransport(lab.key).connect(node, shared=str(tmp_path / "missing"))) as link:
-        done = link.run("pwd")
-    assert (done.code, done.stdout) == (73, b"")
-    assert b"missing" in done.stderr
+        result = link.run("pwd")
+    assert (result.code, result.stdout) == (73, b"")
+    assert b"missing" in result.stderr
     assert not (tmp_path / "missing").exists()
 
 
@@ -88,15 +88,15 @@ def test_exit_code_is_what_a_shell_returns(link: SshLink, command: str, code: in
 @pytest.mark.parametrize("pieces", [1, 60])
 def test_outputs_are_separate_and_exact_to_the_byte(link: SshLink, pieces: int) -> None:
     every = bytes(range(256)) * (300 // pieces)
-    done = link.run("tee /dev/stderr", stdin=every if pieces == 1 else iter([every] * pieces))
-    assert (done.stdout, done.stderr) == (every * pieces, every * pieces)
+    result = link.run("tee /dev/stderr", stdin=every if pieces == 1 else iter([every] * pieces))
+    assert (result.stdout, result.stderr) == (every * pieces, every * pieces)
 
 
 def test_many_errors_do_not_block_the_output(link: SshLink) -> None:
-    done = link.run("head -c 3000000 /dev/zero >&2; echo done; head -c 3000000 /dev/zero >&2", timeout_s=STUCK_S)
-    assert done.stdout == b"done\n"
-    assert 0 < len(done.stderr) <= 1 << 20  # its end
-    assert set(done.stderr) == {0}
+    result = link.run("head -c 3000000 /dev/zero >&2; echo done; head -c 3000000 /dev/zero >&2", timeout_s=STUCK_S)
+    assert result.stdout == b"done\n"
+    assert 0 < len(result.stderr) <= 1 << 20  # its end
+    assert set(result.stderr) == {0}
 
 
 def test_run_gives_up_a_silent_command(link: SshLink) -> None:
@@ -126,7 +126,9 @@ def test_run_works_on_a_server_that_allows_one_channel(tmp_path: Path) -> None:
 
 def test_run_carries_out_eight_commands_at_a_time(link: SshLink) -> None:
     results = try_all([partial(link.run, f"sleep 0.2; echo {number}") for number in range(12)], limit=12)
-    assert [done.stdout for done in results if isinstance(done, CommandResult)] == [b"%d\n" % number for number in range(12)]
+    assert [result.stdout for result in results if isinstance(result, CommandResult)] == [
+        b"%d\n" % number for number in range(12)
+    ]
 
 
 def test_stream_arrives_while_the_command_runs(link: SshLink) -> None:
@@ -153,11 +155,11 @@ def test_connect_names_the_key_that_a_node_refuses(node: Node, tmp_path: Path) -
 
 
 def test_connect_refuses_a_changed_host_key_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
-    other = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
+    text = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
     with pytest.raises(
         OtherHostKey, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
     ) as caught:
-        SshTransport(lab.key).connect(replace(node, host_key=other))
+        SshTransport(lab.key).connect(replace(node, host_key=text))
     assert "gpucourse deploy" in caught.value.hint
 
 
@@ -171,7 +173,7 @@ def test_connect_accepts_any_host_key_of_a_pool_and_no_other(lab: SshLab, node: 
 
 
 def test_connect_asks_no_agent_for_keys(lab: SshLab, node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[socket.socket] = []
+    connections: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(tmp_path / "agent"))
         agent.listen()
@@ -179,5 +181,5 @@ def test_connect_asks_no_agent_for_keys(lab: SshLab, node: Node, monkeypatch: py
         monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
         SshTransport(lab.key).connect(node).close()
         with suppress(TimeoutError):
-            asked.append(agent.accept()[0])
-    assert not asked
+            connections.append(agent.accept()[0])
+    assert not connections

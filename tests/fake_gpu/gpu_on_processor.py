@@ -39,8 +39,8 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
             return func(*args, **(kwargs or {}))
         if func is torch.Tensor.pin_memory:  # no driver is there to lock it
             return args[0]
-        named = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
-        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, named))
+        options = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
+        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, options))
 
 
 class Event:
@@ -104,12 +104,12 @@ def _properties(_device: object = None) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def _by_gloo(backend: str, *, device_id: object = None, **more: Any) -> None:
-    _init(backend.replace("nccl", "gloo"), **more)
+def _by_gloo(backend: str, *, device_id: object = None, **options: Any) -> None:
+    _init(backend.replace("nccl", "gloo"), **options)
 
 
-def _on_no_device(self: DistributedDataParallel, module: Any, device_ids: Any = None, **more: Any) -> None:
-    _ddp(self, module, **more)
+def _on_no_device(self: DistributedDataParallel, module: Any, device_ids: Any = None, **options: Any) -> None:
+    _ddp(self, module, **options)
 
 
 def _in_every_thread(self: threading.Thread) -> None:
@@ -118,7 +118,7 @@ def _in_every_thread(self: threading.Thread) -> None:
 
 
 def _nothing() -> Callable[..., None]:
-    """A function of its own: torch keeps a table of its functions, and wants none in it twice."""
+    """Return a function of its own: torch keeps a table of its functions, and wants none in it twice."""
     return lambda *_, **__: None
 
 

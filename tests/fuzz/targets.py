@@ -122,8 +122,8 @@ def _zip(data: bytes, folder: Path) -> None:
 
 def _bundle(data: bytes, folder: Path) -> None:
     context = Context(workspace=open_workspace(folder / "w"), folders=find_course({}), environ={})
-    with bundle.open_bundle(context, _store(data, folder / "x.zip")) as opened:
-        assert not [name for name in opened.changed if not name.isprintable()]
+    with bundle.open_bundle(context, _store(data, folder / "x.zip")) as content:
+        assert not [name for name in content.changed if not name.isprintable()]
 
 
 def _honest_tar() -> bytes:

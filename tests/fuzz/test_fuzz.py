@@ -33,18 +33,18 @@ def mutations(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(data)))
         end = min(len(data), at + draw(st.integers(0, 40)))
-        how = draw(st.sampled_from(["cut", "repeat", "bytes", "splice", "flip", "end"]))
-        if how == "cut":
+        mutation = draw(st.sampled_from(["cut", "repeat", "bytes", "splice", "flip", "end"]))
+        if mutation == "cut":
             del data[at:end]
-        elif how == "repeat":
+        elif mutation == "repeat":
             data[at:at] = data[at:end] * draw(st.integers(1, 8))
-        elif how == "bytes":
+        elif mutation == "bytes":
             data[at:end] = draw(st.binary(max_size=40))
-        elif how == "splice":
+        elif mutation == "splice":
             data[at:end] = draw(st.sampled_from(SPLICES))
-        elif how == "flip" and at < len(data):
+        elif mutation == "flip" and at < len(data):
             data[at] ^= 1 << draw(st.integers(0, 7))
-        elif how == "end":
+        elif mutation == "end":
             del data[at:]
     return bytes(data)
 
@@ -93,9 +93,9 @@ def test_reader_of_bent_input_raises_only_what_it_may(name: str) -> None:
         try:
             check(name, data)
         except Exception:
-            kept = SEEDS / name / hashlib.sha256(data).hexdigest()[:16]
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_bytes(data)
+            file = SEEDS / name / hashlib.sha256(data).hexdigest()[:16]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
             raise
 
     one_round()

@@ -94,7 +94,7 @@ class Account:
         return f"{shlex.join(words)} %h %p"
 
     def client(self, service: str, region: str = "") -> Any:
-        """A boto3 client that asks once and then says what went wrong."""
+        """Return a boto3 client that asks once and then says what went wrong."""
         return self._clients(service, region or self.region)
 
     # How to disturb it
@@ -109,7 +109,7 @@ class Account:
         self._ask("rule", action=action, effect="hold", **when)
 
     def list_held_calls(self) -> list[str]:
-        """The calls that are held back right now."""
+        """Return the calls that are held back right now."""
         return list(self._ask("held"))
 
     def release(self) -> None:
@@ -125,7 +125,7 @@ class Account:
         self._ask("expire", after=after)
 
     def renew_credentials(self) -> None:
-        """A new session."""
+        """Begin a new session."""
         self._ask("renew")
 
     def calm(self) -> None:
@@ -143,11 +143,11 @@ class Account:
         self._ask("plan", kind=kind)
 
     def shut_down(self, instance_id: str) -> None:
-        """The machine powers itself off, as a deadline timer on it would have it."""
+        """Power the machine off, as a deadline timer on it would."""
         self._ask("end-instance", instance_id=instance_id, cause="shutdown")
 
     def interrupt(self, instance_id: str) -> None:
-        """The spot market takes the machine back."""
+        """Take the machine back, as the spot market does."""
         self._ask("end-instance", instance_id=instance_id, cause="spot")
 
     # What can be seen
@@ -165,20 +165,20 @@ class Account:
         return [call for call in made if action in {"", call.action}]
 
     def list_refused(self) -> list[str]:
-        """What the course's policy refused so far, beside what an administrator does: `action on resource`."""
+        """Return what the course's policy refused so far, beside what an administrator does: `action on resource`."""
         return recorded.list_refused(self.folder)
 
     def list_unimplemented_calls(self) -> list[str]:
-        """The calls that nothing here answers: each one a gap of the mock."""
+        """Return the calls that nothing here answers: each one a gap of the mock."""
         file = self.folder / "unimplemented.log"
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def computers(self) -> dict[str, dict[str, Any]]:
-        """The node behind each instance that has booted: host, port, host_key, home, root, by instance id."""
+        """Return the node behind each instance that has booted: host, port, host_key, home, root, by instance id."""
         return dict(self._ask("computers"))
 
     def computer(self, instance_id: str) -> dict[str, Any]:
-        """The node behind one instance; waits while it boots."""
+        """Return the node behind one instance; waits while it boots."""
         until(lambda: instance_id in self.computers(), f"{instance_id} boots")
         return self.computers()[instance_id]
 
@@ -193,17 +193,17 @@ class Account:
             config=config,
         )
 
-    def _ask(self, verb: str, **said: Any) -> Any:
+    def _ask(self, verb: str, **request: Any) -> Any:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
         try:
-            line.request("POST", f"/mock/{verb}", json.dumps(said), {"Content-Type": "application/json"})
+            line.request("POST", f"/mock/{verb}", json.dumps(request), {"Content-Type": "application/json"})
             answer = line.getresponse()
-            told = json.loads(answer.read())
+            reply = json.loads(answer.read())
         finally:
             line.close()
         if answer.status != 200:
-            raise ValueError(told)
-        return told
+            raise ValueError(reply)
+        return reply
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def mock_account(
     *,
     computers: bool = False,
 ) -> Iterator[Account]:
-    """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
+    """Yield an empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
     `computers`: a simulated node is behind each instance, which answers SSH through `proxy_command`. Fails at the end if a
     call met a gap of the mock.

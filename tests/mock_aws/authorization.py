@@ -95,10 +95,10 @@ def _list_own_permissions(call: Call, action: str) -> Iterator[Permission]:
     without = True
     for listed, keys in types.items():
         kind = listed.removesuffix("*")
-        named = resources.get(kind, []) if kind else []
-        if not named and kind and (listed.endswith("*") or kind in made):
-            named = ["*"]
-        for name in named:
+        names = resources.get(kind, []) if kind else []
+        if not names and kind and (listed.endswith("*") or kind in made):
+            names = ["*"]
+        for name in names:
             without = False
             if kind == "key-pair" and _is_gone(call, name):
                 continue
@@ -153,7 +153,7 @@ def _list_permissions_behind(call: Call, action: str) -> Iterator[Permission]:
 
 
 def _read_named(call: Call) -> dict[str, list[str]]:
-    """The resources that a call names, by type: by the form of their ids, or by the parameter that holds a name."""
+    """Return the resources that a call names, by type: by the form of their ids, or by the parameter that holds a name."""
     resources: dict[str, list[str]] = {}
     for value in _values(call.params):
         if (match := _ID.fullmatch(value)) and match[1] in _TYPES:
@@ -177,7 +177,7 @@ def _read_named(call: Call) -> dict[str, list[str]]:
 
 
 def _of_account(call: Call) -> dict[str, list[str]]:
-    """The resources that the account knows to be behind an association or a mount target of the call."""
+    """Return the resources that the account knows to be behind an association or a mount target of the call."""
     resources: dict[str, list[str]] = {}
     ec2 = ec2_backends[ACCOUNT_ID][call.region] if call.service == "ec2" else None
     for table in ec2.route_tables.values() if ec2 and "AssociationId" in call.params else ():
@@ -210,16 +210,16 @@ def _values(params: object) -> Iterator[str]:
 
 
 def _tags_of_new(call: Call) -> dict[str, dict[str, str]]:
-    """The tags that a call gives to what it makes, by type; where it says no type, under the empty name."""
-    made: dict[str, dict[str, str]] = {}
+    """Return the tags that a call gives to what it makes, by type; where it says no type, under the empty name."""
+    tags: dict[str, dict[str, str]] = {}
     for parameter, value in call.params.items():
         if match := re.fullmatch(r"(TagSpecification\.\d+)\.ResourceType", parameter):
-            made[str(value)] = _pairs(call, f"{match[1]}.Tag")
+            tags[str(value)] = _pairs(call, f"{match[1]}.Tag")
     if isinstance(call.params.get("Tags"), list):
-        made[""] = {tag["Key"]: tag["Value"] for tag in call.params["Tags"]}
+        tags[""] = {tag["Key"]: tag["Value"] for tag in call.params["Tags"]}
     if _is_spot(call):
-        made.setdefault("spot-instances-request", {})
-    return made
+        tags.setdefault("spot-instances-request", {})
+    return tags
 
 
 def _is_spot(call: Call) -> bool:
@@ -239,13 +239,13 @@ def _facts(call: Call) -> dict[str, str]:
 
 
 def _keep_known_keys(context: Mapping[str, str], keys: list[str]) -> dict[str, str]:
-    """The keys that IAM has for this action and type."""
+    """Return the keys that IAM has for this action and type."""
     general = {key.partition("/")[0] for key in keys}
     return {key: value for key, value in context.items() if key.partition("/")[0] in general}
 
 
 def _tags(call: Call, kind: str, name: str) -> dict[str, str]:
-    """The tags that a resource carries."""
+    """Return the tags that a resource carries."""
     if kind == "file-system":
         tags: dict[str, str] = efs_backends[ACCOUNT_ID][call.region].tagging_service.get_tag_dict_for_resource(name)
         return tags
@@ -258,7 +258,7 @@ def _tags(call: Call, kind: str, name: str) -> dict[str, str]:
 
 
 def _arn(call: Call, service: str, kind: str, name: str) -> str:
-    """The resource's ARN; `name` fills the blanks at its end."""
+    """Return the resource's ARN; `name` fills the blanks at its end."""
     form = _read_table()["arns"].get(f"{service}:{kind}")
     if form is None:
         return "*"

@@ -72,7 +72,7 @@ class RefusalError(Exception):
 
 
 def read(environ: Environ) -> Call:
-    """The request in a WSGI environment, whose body can be read again afterwards."""
+    """Return the request in a WSGI environment, whose body can be read again afterwards."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -94,12 +94,12 @@ def read(environ: Environ) -> Call:
 
 
 def document(call: Call, content: object) -> Answer:
-    """A good answer of one of the JSON services."""
+    """Return a good answer of one of the JSON services."""
     return Answer(status=200, content_type=call.content_type, body=json.dumps(content, default=str).encode())
 
 
 def refuse(call: Call, refusal: Refusal) -> Answer:
-    """The error, as the request's protocol puts it."""
+    """Return the error, as the request's protocol puts it."""
     code, message = refusal.code, refusal.message
     headers = {"x-amzn-errortype": code, "x-amzn-requestid": str(uuid.uuid4())}
     if call.protocol in {"json", "rest-json"}:
@@ -114,10 +114,10 @@ def error_code(body: bytes, headers: Mapping[str, str]) -> str:
     """Which error an answer of moto's tells."""
     if match := re.search(rb"<Code>([^<]+)</Code>", body):
         return match.group(1).decode()
-    named = headers.get("x-amzn-errortype", "")
+    code = headers.get("x-amzn-errortype", "")
     if match := re.search(rb'"__type"\s*:\s*"([^"]+)"', body):
-        named = match.group(1).decode()
-    return named.rpartition("#")[2]
+        code = match.group(1).decode()
+    return code.rpartition("#")[2]
 
 
 def _xml(protocol: str, code: str, message: str) -> str:
@@ -136,7 +136,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _route(service: str, environ: Environ) -> tuple[str, dict[str, Any]]:
-    """The operation that a path and a method stand for, by the service's model."""
+    """Return the operation that a path and a method stand for, by the service's model."""
     try:
         operation, arguments = get_service_router(_REST_NAMES.get(service, service)).match(BackendRequest(environ.copy()))
     except (NotFound, NotImplementedError, BotoCoreError):

@@ -59,7 +59,7 @@ class SimulatedComputers:
         self._map()
 
     def host_key(self, instance_id: str) -> str | None:
-        """The public host key, once the computer has booted."""
+        """Return the public host key, once the computer has booted."""
         with self._lock:
             node = self._booted.get(instance_id)
         return str(node["host_key"]) if node else None
@@ -73,8 +73,8 @@ class SimulatedComputers:
             }
 
     def address(self, usual: str) -> str:
-        """The address in its network that an instance gets instead of the `usual` one. All computers are this machine, which
-        answers under every 127.x.y.z (on Linux) and under no 10.x.y.z."""
+        """Return the address in its network that an instance gets instead of the `usual` one. All computers are this machine,
+        which answers under every 127.x.y.z (on Linux) and under no 10.x.y.z."""
         return f"127.{usual.partition('.')[2]}"
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class SimulatedComputers:
         return f"node{int(instance_id[-6:], 16)}"
 
     def _root(self, instance_id: str) -> str:
-        """The folder that stands for the root of its file system."""
+        """Return the folder that stands for the root of its file system."""
         return str(layout.node_folder(self._folder, self._name(instance_id)) / "root")
 
     def _boot(self, instance: Any) -> None:
@@ -118,7 +118,7 @@ class SimulatedComputers:
         with self._state.lock:
             self._map()
 
-    def _drive(self, verb: str, instance_id: str, **more: object) -> None:
+    def _drive(self, verb: str, instance_id: str, **options: object) -> None:
         name = self._name(instance_id)
         spec = {
             "name": name,
@@ -128,9 +128,9 @@ class SimulatedComputers:
             "python": sys.executable,
             "public_key": "",
             "root": self._root(instance_id),
-            **more,
+            **options,
         }
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-I", "-S", str(_DRIVER), verb, str(layout.description(self._folder, name))],
             env={**os.environ, driver.SPEC_VARIABLE: json.dumps(spec)},
             stdin=subprocess.DEVNULL,
@@ -139,9 +139,9 @@ class SimulatedComputers:
             timeout=_DRIVER_S,
             check=False,
         )
-        if done.returncode != 0:
-            sys.stderr.write(f"the computer behind {instance_id} does not come {verb}: {done.stderr}\n")
-            raise RuntimeError(done.stderr)
+        if result.returncode != 0:
+            sys.stderr.write(f"the computer behind {instance_id} does not come {verb}: {result.stderr}\n")
+            raise RuntimeError(result.stderr)
 
     def _map(self) -> None:
         """Which address leads where. Called with the account's lock."""

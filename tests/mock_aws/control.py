@@ -19,9 +19,9 @@ PATH = "/mock/"
 def answer(state: State, environ: Environ) -> Answer:
     """Do what the test asks; 400 with the reason where it cannot be done."""
     verb = environ["PATH_INFO"].removeprefix(PATH)
-    said = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
+    document = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
     try:
-        result = _VERBS[verb](state, **said)
+        result = _VERBS[verb](state, **document)
     except (KeyError, TypeError) as error:
         return _answer_json(400, f"{verb}: {type(error).__name__}: {error}")
     return _answer_json(200, result)

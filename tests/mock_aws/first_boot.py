@@ -14,7 +14,8 @@ TTL_S = 4 * 3600
 
 
 def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
-    """The set-up is over and went well: its last step, the ready marker, the deadline. A second boot leaves them alone.
+    """Write what a set-up that went well leaves: its last step, the ready marker, the deadline. A second boot leaves them
+    alone.
 
     The marker says what is true of the computer: it has no GPU, whatever its instance type.
     """
@@ -23,7 +24,7 @@ def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
         return
     state.mkdir(parents=True, exist_ok=True)
     name = tags.get("Node", "node0")
-    told = {
+    message = {
         "version": 1,
         "name": name,
         "role": "head" if name == "node0" else "worker",
@@ -39,11 +40,11 @@ def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
     (state / "deadline").write_text(f"{_deadline(tags.get('Expires', ''), time.time()):.0f}\n", encoding="utf-8")
     (state / "step").write_text("done\n", encoding="utf-8")
     aside = state / "ready.new"
-    aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    aside.write_text(json.dumps(message, indent=2) + "\n", encoding="utf-8")
     aside.replace(state / "ready")
 
 
 def _deadline(expires: str, now: float) -> float:
-    """The end of the stack; where that is over or not told, a time of its own, as the set-up has it."""
+    """Return the end of the stack; if that is over or unknown, a default, as the set-up does."""
     end = datetime.fromisoformat(expires).timestamp() if expires else 0.0
     return end if end >= now + 600 else now + TTL_S

@@ -37,16 +37,17 @@ class Gate:
         call = wire.read(environ)
         with self._state.lock:
             zone = _find_zone(call) if call.name == "ec2:RunInstances" else ""
-        stopped = self._state.faults.before(call, zone)
-        answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
-        if not stopped and (late := self._state.faults.after(call, zone)):
+        fault = self._state.faults.before(call, zone)
+        answer = wire.refuse(call, fault) if fault else self._answer_once(call, environ)
+        if not fault and (late := self._state.faults.after(call, zone)):
             self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
         return _send(answer, environ, start_response)
 
     def _refuse(self, call: Call) -> Refusal | None:
-        """What IAM says to whoever has the course's policy and nothing more. The tests' own calls are an administrator's."""
+        """Return the denial of a user who has the course's policy and nothing more; None if the call is allowed. The tests' own
+        calls are an administrator's."""
         if call.key == ADMINISTRATOR:
             return None
         permissions = authorization.list_permissions(call)
@@ -95,16 +96,16 @@ class Gate:
 
         body = b"".join(self._moto(environ, start))
         headers: Mapping[str, str] = response["headers"]
-        kept = {name: value for name, value in headers.items() if name.startswith(("x-", "smithy-"))}
+        selection = {name: value for name, value in headers.items() if name.startswith(("x-", "smithy-"))}
         code = wire.error_code(body, headers) if response["status"] >= 400 else ""
         return Answer(
-            status=response["status"], content_type=headers.get("content-type", ""), body=body, headers=kept, code=code
+            status=response["status"], content_type=headers.get("content-type", ""), body=body, headers=selection, code=code
         )
 
-    def _refuse_unimplemented(self, call: Call, why: str) -> Answer:
+    def _refuse_unimplemented(self, call: Call, reason: str) -> Answer:
         """400, because a client takes a 500 for a passing trouble and tries again for minutes."""
-        self._state.note_unimplemented(call, why)
-        message = f"the mock account has no {call.name}: {why}"
+        self._state.note_unimplemented(call, reason)
+        message = f"the mock account has no {call.name}: {reason}"
         return wire.refuse(call, Refusal(code="MockHasNoSuchAction", message=message))
 
 

@@ -82,7 +82,7 @@ def _of_iam() -> Iterator[Resource]:
 
 
 def _regions(backends: BackendDict[Any]) -> Iterator[tuple[str, Any]]:
-    """The books of a service, as far as they were opened."""
+    """Yield the books of a service, as far as they were opened."""
     books = backends[ACCOUNT_ID]
     for region in sorted(dict.keys(books)):
         yield region, books[region]

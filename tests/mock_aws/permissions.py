@@ -38,25 +38,25 @@ class Permission:
 
 
 def policy_names(service: str, action: str) -> str:
-    """An action as a policy names it."""
+    """Return an action as a policy names it."""
     name = f"{_NAMES.get(service, service)}:{action}"
     return IAM_ACTIONS.get(name, name)
 
 
 @cache
 def read_shipped_policy() -> list[Statement]:
-    """The statements of the policy that the course hands out."""
+    """Return the statements of the policy that the course hands out."""
     statements: list[Statement] = json.loads(policy_text())["Statement"]
     return statements
 
 
 def actions(statement: Statement) -> list[str]:
-    """The patterns of the actions that a statement allows."""
+    """Return the patterns of the actions that a statement allows."""
     return _as_list(statement["Action"])
 
 
 def resources(statement: Statement) -> list[str]:
-    """The patterns of the resources that a statement allows them on."""
+    """Return the patterns of the resources that a statement allows them on."""
     return _as_list(statement["Resource"])
 
 

@@ -35,8 +35,8 @@ def read() -> list[Permission]:
 
 def list_refused(folder: Path) -> list[str]:
     """List what the policy refused in an account whose log is in this folder, beside what a learner is not meant to do."""
-    refused = {tuple(entry) for line in _lines(folder) for entry in line["refused"]}
-    return sorted(f"{action} on {resource}" for action, resource in refused if action not in ADMINISTRATORS)
+    refusals = {tuple(entry) for line in _lines(folder) for entry in line["refused"]}
+    return sorted(f"{action} on {resource}" for action, resource in refusals if action not in ADMINISTRATORS)
 
 
 def add(folder: Path) -> None:

@@ -11,7 +11,7 @@ from tests.mock_aws.state import ACCOUNT_ID, State
 
 
 def _get_plan(state: State, _call: Call) -> Mapping[str, Any]:
-    """A Free-plan account may launch nothing that a GPU course needs."""
+    """Answer with the plan of the account: one on the Free plan may launch nothing that a GPU course needs."""
     return {"accountId": ACCOUNT_ID, "accountPlanType": state.plan, "accountPlanStatus": "ACTIVE"}
 
 

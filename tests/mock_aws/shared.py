@@ -13,14 +13,14 @@ GRAPHICS = "L-DB2E81BA"
 
 @pytest.fixture(scope="module")
 def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """An account whose state outlives a test."""
+    """Yield an account whose state outlives a test."""
     with mock_account(tmp_path_factory.mktemp("account")) as account:
         yield account
 
 
 @pytest.fixture
 def account(shared_account: Account) -> Iterator[Account]:
-    """The shared account, as new: quiet, paid and empty. Fails if a test leaves anything."""
+    """Yield the shared account, as new: quiet, paid and empty. Fails if a test leaves anything."""
     yield shared_account
     shared_account.calm()
     shared_account.renew_credentials()

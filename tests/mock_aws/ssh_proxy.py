@@ -18,12 +18,12 @@ CHUNK = 1 << 16
 def main(arguments: list[str]) -> int:
     """Return the exit code: 0 after a line that ended, 1 if nothing answers."""
     file, host, port = arguments
-    known = json.loads(Path(file).read_text(encoding="utf-8"))
-    if port != "22" or host not in known:
+    text = json.loads(Path(file).read_text(encoding="utf-8"))
+    if port != "22" or host not in text:
         sys.stderr.write(f"connect to {host} port {port}: nobody answers\n")
         return 1
     try:
-        line = socket.create_connection((known[host]["host"], known[host]["port"]))
+        line = socket.create_connection((text[host]["host"], text[host]["port"]))
     except OSError as error:
         sys.stderr.write(f"connect to {host} port {port}: {error}\n")
         return 1

@@ -74,17 +74,19 @@ class State:
 
     def note_permissions(self, call: Call, permissions: Iterable[Permission]) -> None:
         """Note what a call asked of the policy."""
-        listed = list(permissions)
+        permission_list = list(permissions)
         entry = {
             "call": call.name,
-            "asked": [[asked.action, asked.resource, dict(asked.context)] for asked in listed],
-            "refused": [[asked.action, asked.resource] for asked in listed if not asked.is_allowed],
+            "asked": [[permission.action, permission.resource, dict(permission.context)] for permission in permission_list],
+            "refused": [
+                [permission.action, permission.resource] for permission in permission_list if not permission.is_allowed
+            ],
         }
         self._append(PERMISSIONS, json.dumps(entry))
 
-    def note_unimplemented(self, call: Call, why: str) -> None:
+    def note_unimplemented(self, call: Call, reason: str) -> None:
         """Note, loudly, that a call met nothing that answers it."""
-        self._append(UNIMPLEMENTED, f"{call.name} {why} {json.dumps(dict(call.params), default=str)}")
+        self._append(UNIMPLEMENTED, f"{call.name} {reason} {json.dumps(dict(call.params), default=str)}")
 
     def _append(self, name: str, line: str) -> None:
         with self._writing, (self.folder / name).open("a", encoding="utf-8") as log:

@@ -59,14 +59,14 @@ class Learner:
     def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, **environ: str) -> Typed:
         """Run a command to its end; fails unless it answers `code` (None: whatever)."""
         command = [*self.before, *COMMAND, *words]
-        typed = Typed(*_run(command, self.environment | environ, timeout), words)
-        assert code is None or typed.code == code, (
-            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
+        result = Typed(*_run(command, self.environment | environ, timeout), words)
+        assert code is None or result.code == code, (
+            f"gpucourse {' '.join(words)} answered {result.code}:\n{result.out}\n{result.err}{self.describe_surroundings()}"
         )
-        return typed
+        return result
 
     def describe_surroundings(self) -> str:
-        """What else explains an answer that was not expected."""
+        """Return what else explains an answer that was not expected."""
         return ""
 
     def takes_ports(self, **settings: str) -> None:
@@ -99,27 +99,28 @@ class Learner:
         )
 
     def documents(self, *words: str) -> Any:
-        """The JSON document of a command."""
+        """Return the JSON document of a command."""
         return self.types(*words, "--json").document
 
     def newest_run(self) -> dict[str, Any]:
-        """The record of the newest run, from disk."""
+        """Return the record of the newest run, from disk."""
         return dict(json.loads((self.run_folder() / "run.json").read_text()))
 
     def run_folder(self) -> Path:
-        """The folder of the newest run, of an exercise or of a script."""
+        """Return the folder of the newest run, of an exercise or of a script."""
         return max(self.list_records(), key=lambda path: path.stat().st_mtime).parent
 
     def list_records(self) -> list[Path]:
-        """The records of all runs. `**` would read folders below them as well, which come and go while a run is under way."""
+        """Return the records of all runs. `**` would read folders below them as well, which come and go while a run is under
+        way."""
         return [path for place in ("*", "scripts/*") for path in self.workspace.glob(f"runs/{place}/*/run.json")]
 
     def stack_folder(self) -> Path:
-        """The folder of module 3's stack."""
+        """Return the folder of module 3's stack."""
         return self.workspace / ".gpucourse" / "stacks" / "03-local"
 
     def host_pid(self) -> int:
-        """The process that hosts the simulated nodes."""
+        """Return the process that hosts the simulated nodes."""
         return int(json.loads((self.stack_folder() / "nodes" / "host.json").read_text())["pid"])
 
     def processes(self) -> list[int]:
@@ -142,7 +143,7 @@ class Learner:
 
 
 def list_marked(*marks: bytes) -> list[int]:
-    """The live processes that have, for each mark, a variable that starts with it."""
+    """Return the live processes that have, for each mark, a variable that starts with it."""
     alive = list_environments()
     return [pid for pid, variables in alive if all(any(variable.startswith(mark) for variable in variables) for mark in marks)]
 
@@ -165,8 +166,8 @@ def list_environments() -> list[tuple[int, list[bytes]]]:
 def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, str, str]:
     """Run a command to its end, by a fork where that is the same: its exit code, its standard output and standard error."""
     if not forks.can_start(command, env):
-        done = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
-        return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        result = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+        return result.returncode, result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
     return finish(forks.Fork(command, Path.cwd(), env, apart=True), timeout)
 
 

@@ -44,6 +44,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
 
 @pytest.fixture(scope="module")
 def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """A learner with a lab of the small course."""
+    """Yield a learner with a lab of the small course."""
     with small_course.deploy_small_course(tmp_path_factory.mktemp("learning")) as learner:
         yield learner

@@ -363,8 +363,8 @@ def check_fault(name: str, folder: Path) -> None:
         ranks=fault.ranks, solved=fault.solved, files=fault.files, **fault.settings,
     )  # fmt: skip
     assert run.code == fault.code, run.output
-    failed = list_failed_checks(run)
-    assert fault.red <= failed if fault.others else fault.red == failed, (failed, run.output)
+    failures = list_failed_checks(run)
+    assert fault.red <= failures if fault.others else fault.red == failures, (failures, run.output)
     assert fault.words in run.output
     if fault.unknown:
         rows, key = fault.unknown

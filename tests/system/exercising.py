@@ -55,18 +55,18 @@ class Finished:
         return "\n".join(self.outputs)
 
     def verdict(self) -> ExerciseVerdict:
-        """The verdict of the checks in the manifest, with the ranks on one node."""
+        """Return the verdict of the checks in the manifest, with the ranks on one node."""
         plan = {"world_size": len(self.outputs), "nodes": 1}
         return evaluate(self.exercise, self.metrics, plan, {"state": "succeeded"}, mode="local", run_id="test")
 
 
 def with_a_gpu(out: Path) -> dict[str, str]:
-    """The environment of a script on a machine with a GPU; its Python finds one that the processor plays."""
+    """Return the environment of a script on a machine with a GPU; its Python finds one that the processor plays."""
     return environment(out) | {"GPUCOURSE_BACKEND": "nccl", "GPUCOURSE_MODE": "hosts", "PYTHONPATH": str(FAKE_GPU)}
 
 
 def environment(out: Path) -> dict[str, str]:
-    """The environment of a script on a node without a GPU."""
+    """Return the environment of a script on a node without a GPU."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(out),
@@ -83,7 +83,7 @@ def environment(out: Path) -> dict[str, str]:
 
 @functools.cache
 def _make_cache() -> str:
-    """A folder for what scripts compile, such as the emulator, once for all tests of this process."""
+    """Return a folder for what scripts compile, such as the emulator, once for all tests of this process."""
     folder = tempfile.mkdtemp(prefix="gpucourse-tests-cache-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -106,7 +106,7 @@ def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.P
 
 
 def flags(exercise: Exercise, **settings: str) -> list[str]:
-    """The words of the command line for these settings, with the local defaults of the others."""
+    """Return the words of the command line for these settings, with the local defaults of the others."""
     return list(arguments(exercise, resolve(exercise, settings, local=True)))
 
 
@@ -183,7 +183,7 @@ def run_on_a_gpu(
 
 
 def list_earlier_throughputs() -> dict[str, str]:
-    """The files that runs of 4.3 on a T4 and on an L4 would have left beside 4.4; made up, to test the reckoning."""
+    """Return the files that runs of 4.3 on a T4 and on an L4 would have left beside 4.4; made up, to test the reckoning."""
     runs = [("NVIDIA L4", "gpt2", 4000.0), ("Tesla T4", "gpt2", 2000.0), ("NVIDIA L4", "opt-1.3b", 900.0)]
     files = {}
     for number, (device, model, speed) in enumerate(runs, 1):
@@ -230,12 +230,12 @@ def read_mounts() -> str:
 
 
 def list_failed_checks(run: Finished) -> set[str]:
-    """The checks that found a fault."""
+    """Return the checks that found a fault."""
     return {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
 def list_open_checks(run: Finished) -> dict[str, str]:
-    """The checks that neither passed nor wait for a GPU, and why."""
+    """Return the checks that neither passed nor wait for a GPU, and why."""
     waits = {check.id for check in run.exercise.checks if check.evidence == "gpu"}
     return {
         check.id: f"{check.verdict}: {check.observed}"
@@ -254,10 +254,10 @@ def check_plots_and_tables(run: Finished, folder: Path) -> None:
         assert not rows or all(column.key in keys for column in table.columns), table.rows
 
 
-def check_healthy(run: Finished, folder: Path, *, open_checks: Collection[str] = (), failed: Collection[str] = ()) -> None:
+def check_healthy(run: Finished, folder: Path, *, open_checks: Collection[str] = (), failures: Collection[str] = ()) -> None:
     """Look at a run that ended well: the checks that failed, and those that are open beside them until a part is written. What
     was printed agrees with the metrics, and plots and tables can be made of these."""
     assert run.code == 0, run.output
-    assert list_failed_checks(run) == set(failed)
-    assert set(list_open_checks(run)) == {*failed, *open_checks}, list_open_checks(run)
+    assert list_failed_checks(run) == set(failures)
+    assert set(list_open_checks(run)) == {*failures, *open_checks}, list_open_checks(run)
     check_plots_and_tables(run, folder)

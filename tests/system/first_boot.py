@@ -52,7 +52,7 @@ GPU_NODE = {
 
 
 def with_stand_in_checksums(script: str) -> str:
-    """The script with the checksums, for this Python, of what the stand-in for pip downloads."""
+    """Return the script with the checksums, for this Python, of what the stand-in for pip downloads."""
     for name in ("transformers", "vllm"):
         text = (TERRAFORM / f"modules/node/packages/{name}.txt").read_text(encoding="utf-8")
         sums = sorted(hashlib.sha256(line.encode()).hexdigest() for line in text.splitlines() if not line.startswith("#"))
@@ -64,7 +64,7 @@ def with_stand_in_checksums(script: str) -> str:
 
 
 def in_hours(hours: float) -> str:
-    """The tag Expires, so far from now."""
+    """Return the tag Expires, so far from now."""
     return (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -86,11 +86,11 @@ def render(folder: Path, scripts: Iterable[tuple[str, str]], **nodes: dict[str, 
     program = list(any_terraform().argv)
 
     def run(*words: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [*program, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     run("init", "-input=false")
     run("apply", "-auto-approve", "-input=false")
@@ -99,7 +99,7 @@ def render(folder: Path, scripts: Iterable[tuple[str, str]], **nodes: dict[str, 
 
 
 def _python(folder: Path) -> Path:
-    """This Python under a path that is nothing but a path, wherever it is installed."""
+    """Return this Python under a path that is nothing but a path, wherever it is installed."""
     path = folder / "python3"
     path.write_text(f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n')
     path.chmod(0o755)
@@ -155,13 +155,13 @@ class Boot:
         return (self.root / "dev/console").read_text()
 
     def stand_in(self, name: str, body: str = "") -> None:
-        """A program of the system that notes what it was told, and does `body`."""
+        """Write a program of the system that notes its arguments and does `body`."""
         path = self.root / "bin" / name
         path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.root}/done"\n{body}\n')
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def torch(self, gpus: int) -> None:
-        """A torch that sees so many GPUs."""
+        """Install a torch that sees so many GPUs."""
         (self.root / "python").mkdir(exist_ok=True)
         (self.root / "python/torch.py").write_text(
             "class cuda:\n"
@@ -172,7 +172,7 @@ class Boot:
         )
 
     def package_index(self, *absent: str, hanging: str = "") -> None:
-        """A pip and a venv that note what they were told; packages that are `absent` cannot be downloaded, one is `hanging`.
+        """Write a pip and a venv that note their arguments; packages that are `absent` cannot be downloaded, one is `hanging`.
 
         A wheel holds the line that asked for it.
         """
@@ -197,19 +197,19 @@ if verb == "download":
 """
         (self.root / "python").mkdir(exist_ok=True)
         (self.root / "python/pip.py").write_text(pip)
-        own = f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n'
+        program = f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n'
         venv = f"""import sys
 from pathlib import Path
 folder = Path(sys.argv[1]) / "bin"
 folder.mkdir(parents=True)
-(folder / "python").write_text({own!r})
+(folder / "python").write_text({program!r})
 (folder / "python").chmod(0o755)
 """
         (self.root / "python/venv.py").write_text(venv)
         (self.root / "usr/local/bin").mkdir(parents=True)
 
     def run(self, script: str) -> int:
-        """What the set-up ended with."""
+        """Return what the set-up ended with."""
         return self.start(script).wait(timeout=240)
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
@@ -228,9 +228,9 @@ folder.mkdir(parents=True)
         """Whether the pip that hangs is running."""
         if not (self.root / "hanging").exists():
             return False
-        with (self.root / "hanging").open() as held:
+        with (self.root / "hanging").open() as lock_file:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
             return False

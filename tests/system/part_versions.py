@@ -54,11 +54,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def write(self, solution: str) -> str:
         """Return the version's file."""
-        written = self.text or solution
+        text = self.text or solution
         for piece in self.replace:
-            assert written.count(piece.old) == 1, f"{self.name}: {piece.old!r} stands there {written.count(piece.old)} times"
-            written = written.replace(piece.old, piece.new)
-        return written
+            assert text.count(piece.old) == 1, f"{self.name}: {piece.old!r} stands there {text.count(piece.old)} times"
+            text = text.replace(piece.old, piece.new)
+        return text
 
 
 class Versions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,8 +130,8 @@ def try_version(context: Context, versions: Versions, version: Version) -> PartR
     exercise, part = versions.find_part()
     file = list_part_files(context, exercise)[part.id]
     file.write_text(version.write(versions.solution))
-    (tried,) = try_parts(context, exercise, [file])
-    return tried.result
+    (result,) = try_parts(context, exercise, [file])
+    return result.result
 
 
 def find_complaint(version: Version, result: PartResult) -> str:
@@ -140,8 +140,8 @@ def find_complaint(version: Version, result: PartResult) -> str:
         return "" if result.verdict == "passed" else f"refused, with {result.way}: {result.says}"
     if result.verdict != "failed":
         return f"{result.verdict}: {result.says}"
-    allowed = (version.cause,) if version.cause else UNNAMED
-    return "" if result.way in allowed else f"told {result.way!r} instead of {version.cause or 'no cause'}: {result.says}"
+    causes = (version.cause,) if version.cause else UNNAMED
+    return "" if result.way in causes else f"told {result.way!r} instead of {version.cause or 'no cause'}: {result.says}"
 
 
 def note_verdict(part: str, version: Version, result: PartResult) -> None:

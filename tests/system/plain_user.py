@@ -28,14 +28,14 @@ _ETC = {
 }
 
 
-def words_of_a_plain_user(folder: Path, *, lent: bool = True, known: bool = True) -> tuple[str, ...]:
-    """What is before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make no
-    namespaces that are of use; one who is not `known` has a number without an account. Skips where that cannot be had."""
+def words_of_a_plain_user(folder: Path, *, lent: bool = True, is_known: bool = True) -> tuple[str, ...]:
+    """Return what is before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make
+    no namespaces that are of use; one who is not `known` has a number without an account. Skips where that cannot be had."""
     if os.geteuid() != 0:
         pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")
     need("newuidmap")
     lines = ["set -e", f"cd {shlex.quote(str(folder))}", "mkdir -p etc aside"]
-    absent = {*(() if lent else ("subuid", "subgid")), *(() if known else _ETC)}
+    absent = {*(() if lent else ("subuid", "subgid")), *(() if is_known else _ETC)}
     for name, line in ((name, line) for name, line in _ETC.items() if name not in absent):
         lines += [f"{{ cat /etc/{name}; printf %s {shlex.quote(line)}; }} >etc/{name}", f"mount --bind etc/{name} /etc/{name}"]
     lines += _ways_through()
@@ -51,24 +51,24 @@ def words_of_a_plain_user(folder: Path, *, lent: bool = True, known: bool = True
         ([sys.executable, "-c", "import gpucourse, asyncssh"], "the interpreter is not readable for a plain user"),
         ([need("unshare"), "--user", "--map-root-user", "true"], "a plain user may make no user namespace here"),
     ):
-        done = subprocess.run([*words, *trial], capture_output=True, text=True, check=False, cwd="/")
-        if done.returncode:
-            pytest.skip(f"{lacking}: {done.stderr.strip()[-200:]}")
+        result = subprocess.run([*words, *trial], capture_output=True, text=True, check=False, cwd="/")
+        if result.returncode:
+            pytest.skip(f"{lacking}: {result.stderr.strip()[-200:]}")
     return words
 
 
 def _ways_through() -> list[str]:
     """Shell lines that let others reach the interpreter and the package: in front of a closed folder a new one is mounted, in
     which these are all that there is."""
-    wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
     closed = {
-        path: next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & 0o001), None) for path in wanted
+        path: next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & 0o001), None) for path in folders
     }
     behind = {path: folder for path, folder in closed.items() if folder is not None}
-    kept = {path: f"aside/{number}" for number, path in enumerate(sorted(behind))}
-    lines = [f"mkdir -p {place} && mount --rbind {shlex.quote(str(path))} {place}" for path, place in kept.items()]
+    names = {path: f"aside/{number}" for number, path in enumerate(sorted(behind))}
+    lines = [f"mkdir -p {place} && mount --rbind {shlex.quote(str(path))} {place}" for path, place in names.items()]
     lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(folder))}" for folder in sorted(set(behind.values()))]
-    for path, place in kept.items():
+    for path, place in names.items():
         quoted = shlex.quote(str(path))
         lines.append(f"mkdir -p {quoted} && mount --rbind {place} {quoted}")
     return lines

@@ -21,7 +21,7 @@ STACKS = Path(__file__).parent.parent / "data" / "stacks"
 
 
 def any_terraform() -> TerraformBinary:
-    """The Terraform of this machine; skips where there is none."""
+    """Return the Terraform of this machine; skips where there is none."""
     try:
         return find_terraform(os.environ)
     except MissingError as error:
@@ -36,11 +36,11 @@ class Lab:
         self.binary = any_terraform()
         self.events: list[Event] = []
 
-    def stack(self, name: str = "03-local", *, nodes: int = 2, template: Path | None = None, **more: Any) -> TerraformStack:
+    def stack(self, name: str = "03-local", *, nodes: int = 2, template: Path | None = None, **options: Any) -> TerraformStack:
         marks = self.root / "marks" / name
         marks.mkdir(parents=True, exist_ok=True)
         variables = {"node_count": nodes, "python": sys.executable, "folder": str(marks)}
-        settings = {"binary": self.binary, "lock_wait_s": STUCK_S, **more}
+        settings = {"binary": self.binary, "lock_wait_s": STUCK_S, **options}
         return TerraformStack(
             paths=StackPaths(self.root / "stacks" / name), template=template or STACKS / "pair", variables=variables, **settings
         )
@@ -69,14 +69,14 @@ class Lab:
         return [(e.action, e.address) for e in self.events if isinstance(e, ResourceEvent) and e.state == state]
 
     def elsewhere(self, action: str, name: str = "03-local", *, nodes: int = 2) -> subprocess.Popen[bytes]:
-        """The same stack, driven by another process: `action` is up or down; what it said is in `output_file`."""
+        """Return the same stack, driven by another process: `action` is up or down; what it said is in `output_file`."""
         self.stack(name)  # makes the folder for the marks
-        said = self.output_file.open("wb")
-        with said:
+        stream = self.output_file.open("wb")
+        with stream:
             return subprocess.Popen(
                 [sys.executable, str(STACKS / "drive.py"), action, str(self.root), name, str(nodes)],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )

@@ -16,7 +16,7 @@ BODIES = {
 
 
 def write(folder: Path, name: str) -> str:
-    """The path of the script of that name."""
+    """Return the path of the script of that name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.py"
     path.write_text(_HEAD + BODIES[name])

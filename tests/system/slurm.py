@@ -39,12 +39,12 @@ def need_slurm() -> None:
 
 
 def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:
-    """What a command on the head says."""
+    """Return what a command on the head says."""
     return learner.types("ssh", "2", "--", command, code=code).out
 
 
 def queue(learner: Learner) -> list[str]:
-    """The jobs that wait or run."""
+    """Return the jobs that wait or run."""
     return on_head(learner, "squeue -h -o '%i %T'").splitlines()
 
 
@@ -54,7 +54,7 @@ def nodes_folder(learner: Learner) -> Path:
 
 
 def inside(learner: Learner, name: str, *argv: str) -> str:
-    """What a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
+    """Return what a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
     return str(health.ask_host(nodes_folder(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)["output"])
 
 
@@ -70,7 +70,7 @@ def read_verdicts(learner: Learner) -> dict[str, str]:
 
 
 def script(folder: Path, text: str) -> str:
-    """A script of the learner's own, and where it is."""
+    """Return a script of the learner's own, and where it is."""
     path = folder / "own.py"
     path.write_text(text, encoding="utf-8")
     return str(path)
@@ -83,7 +83,7 @@ def eventually(learner: Learner, words: str, command: str) -> str:
 
 
 def head(learner: Learner) -> dict[str, Any]:
-    """The node that takes jobs, as the lab's record has it."""
+    """Return the node that takes jobs, as the lab's record has it."""
     record = next((learner.workspace / ".gpucourse" / "deployments").glob("02-*.json"))
     nodes = json.loads(record.read_text())["inventory"]["nodes"]
     return dict(next(node for node in nodes if node["role"] == "head"))

@@ -62,15 +62,15 @@ def write_course(root: Path) -> Path:
 @contextmanager
 def edit(learner: Learner, text: str) -> Iterator[None]:
     """Replace the learner's copy of the script for the block."""
-    mine = learner.workspace / f"exercises/{FOLDER}/source.py"
-    mine.write_text(text)
+    file = learner.workspace / f"exercises/{FOLDER}/source.py"
+    file.write_text(text)
     yield
-    mine.write_text(SCRIPT)
+    file.write_text(SCRIPT)
 
 
 @contextmanager
 def deploy_small_course(root: Path) -> Iterator[Learner]:
-    """A learner with a lab for the block."""
+    """Yield a learner with a lab for the block."""
     course = write_course(root / "course")
     manifest = course / f"modules/{FOLDER}/module.yaml"
     manifest.write_text(manifest.read_text().replace(CHECKS, AGAIN + CHECKS, 1))

@@ -36,7 +36,7 @@ NO_GPU = '{"torch": "2.11.0", "gpus": []}'
 
 
 def list_commands() -> list[str]:
-    """What is after `gpucourse` in the page's blocks, each once, in their order."""
+    """Return what is after `gpucourse` in the page's blocks, each once, in their order."""
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
     typed = [line.split("#")[0].strip() for line in lines]
     return list(dict.fromkeys(match[1] for line in typed if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
@@ -44,7 +44,7 @@ def list_commands() -> list[str]:
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
-    """An empty workspace."""
+    """Yield an empty workspace."""
     made = Learner(tmp_path / "w")
     yield made
     made.types("destroy", "--all", "--discard", "--yes")
@@ -64,8 +64,8 @@ def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
     nobody = f"127.0.0.1:{take_port()}"
     for command in list_commands():
         code, words = ANSWERS[command]
-        typed = learner.types(*shlex.split(command.replace("gpubox:22", nobody)), code=code)
-        assert words in typed.out + typed.err, command
+        result = learner.types(*shlex.split(command.replace("gpubox:22", nobody)), code=code)
+        assert words in result.out + result.err, command
 
 
 def test_settings_named_on_the_any_gpu_page_exist() -> None:

@@ -14,20 +14,20 @@ pytestmark = pytest.mark.system
 
 def test_deploy_refuses_more_nodes_than_open_files_are_allowed_for(learner: Learner) -> None:
     few = replace(learner, before=("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh"))
-    refused = few.types("deploy", "3", "--nodes", "64", code=3).err
-    assert "64 simulated nodes take 660 open files, and the limit here is 256 (ulimit -Hn)" in refused
-    assert "gpucourse deploy 3 --nodes 23" in refused
+    message = few.types("deploy", "3", "--nodes", "64", code=3).err
+    assert "64 simulated nodes take 660 open files, and the limit here is 256 (ulimit -Hn)" in message
+    assert "gpucourse deploy 3 --nodes 23" in message
     assert not learner.stack_folder().exists()
 
 
 @pytest.mark.slow
 def test_run_names_the_setting_when_every_port_is_taken(lab: Learner) -> None:
     settings = lab.workspace / "gpucourse.yaml"
-    before = settings.read_text()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    text = settings.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         settings.write_text(f"rendezvous_ports: {port}-{port}\n")
-        refused = lab.types("run", "3.1", "--nodes", "1", code=3).err
-    settings.write_text(before)
-    assert f"every port from {port} to {port} is taken on node0" in refused
-    assert "rendezvous_ports" in refused
+        message = lab.types("run", "3.1", "--nodes", "1", code=3).err
+    settings.write_text(text)
+    assert f"every port from {port} to {port} is taken on node0" in message
+    assert "rendezvous_ports" in message

@@ -38,15 +38,15 @@ def user() -> Iterator[Learner]:
 
 def test_closed_home_is_named_and_not_used(user: Learner) -> None:
     home = user.workspace.parent / "others" / "home"
-    refused = user.types("next", code=3, HOME=str(home), GPUCOURSE_WORKSPACE="")
-    assert f"HOME is {home}: nothing of yours can be kept there" in refused.err
+    result = user.types("next", code=3, HOME=str(home), GPUCOURSE_WORKSPACE="")
+    assert f"HOME is {home}: nothing of yours can be kept there" in result.err
 
 
 @pytest.mark.parametrize("line", ["status", "deploy 0 --yes"])
 def test_closed_workspace_is_named_and_not_read(user: Learner, line: str) -> None:
     workspace = user.workspace.parent / "others" / "workspace"
-    refused = user.types(*line.split(), code=3, GPUCOURSE_WORKSPACE=str(workspace))
-    assert f"{workspace} cannot be checked (Permission denied)" in refused.err
+    result = user.types(*line.split(), code=3, GPUCOURSE_WORKSPACE=str(workspace))
+    assert f"{workspace} cannot be checked (Permission denied)" in result.err
 
 
 def test_workspace_is_the_one_at_home_below_a_closed_folder(user: Learner) -> None:

@@ -80,8 +80,8 @@ TYPED_ELSEWHERE = {
 
 
 def list_documented_lines() -> list[str]:
-    """What README and docs have after `gpucourse`, and the short forms of their tables, each once, without what other tests
-    type of a whole page."""
+    """Return what README and docs have after `gpucourse`, and the short forms of their tables, each once, without what other
+    tests type of a whole page."""
     lines: set[str] = set()
     for page in PAGES:
         text = screens.BLOCK.sub("", page.read_text(encoding="utf-8"))
@@ -91,13 +91,13 @@ def list_documented_lines() -> list[str]:
 
 
 def split_line(line: str) -> list[str]:
-    """The words of a line as a shell hands them on, each pattern replaced by what it stands for here."""
+    """Return the words of a line as a shell hands them on, each pattern replaced by what it stands for here."""
     words = shlex.split(PLACE.sub(lambda place: FILLED[place[1]], line))
     return [name for word in words for name in expand(word)]
 
 
 def expand(word: str) -> list[str]:
-    """The files that a word with a star names, the path that one with a tilde means, else the word."""
+    """Return the files that a word with a star names, the path that one with a tilde means, else the word."""
     if "*" in word:
         return sorted(path.name for path in Path().glob(word))
     return [str(Path(word).expanduser())] if word.startswith("~/") else [word]
@@ -105,7 +105,7 @@ def expand(word: str) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a script and with two bundles, of a learner whose workspace is the stored one."""
+    """Return a folder with a script and with two bundles, of a learner whose workspace is the stored one."""
     desk, home, workspace = tmp_path / "desk", tmp_path / "home", tmp_path / "workspace"
     desk.mkdir()
     home.mkdir()

@@ -18,37 +18,39 @@ SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--
 LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", "--set", "batch_size=256", "--set", "epochs=2"]
 
 
-def break_exercise(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def break_exercise(lab: Learner, exercise: str, kind: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Break the exercise; its record, and what was injected. Nothing of it may be left, and nothing may tell what it was."""
-    typed = lab.types("break", exercise, "--how", how, *more)
+    result = lab.types("break", exercise, "--how", kind, *options)
     record = lab.newest_run()
     fault = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
     assert (record["state"], record["drill"], record["diagnoses"]) == ("broken", True, [])
-    assert fault["how"] == how
+    assert fault["how"] == kind
     lab.check_nothing_runs()
-    told = "".join(path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"})
-    assert how not in told
-    assert "after_s" not in told  # of the order that the node got
-    assert f"gpucourse check {exercise} --diagnosis" in typed.out
-    assert all(f"  {word}" in typed.out for word in HOWS), "the words to choose from, all of them"
+    message = "".join(
+        path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"}
+    )
+    assert kind not in message
+    assert "after_s" not in message  # of the order that the node got
+    assert f"gpucourse check {exercise} --diagnosis" in result.out
+    assert all(f"  {word}" in result.out for word in HOWS), "the words to choose from, all of them"
     return record, fault
 
 
-def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
+def type_diagnosis(lab: Learner, exercise: str, kind: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
     """Type a diagnosis; the document of the answer."""
-    words = ["check", exercise, "--diagnosis", how, *(["--rank", str(rank)] if rank is not None else []), "--json"]
+    words = ["check", exercise, "--diagnosis", kind, *(["--rank", str(rank)] if rank is not None else []), "--json"]
     return dict(lab.types(*words, code=code).document)
 
 
 def test_killed_rank_is_found_by_its_number(lab: Learner) -> None:
     record, fault = break_exercise(lab, "3.2", "kill-rank", *SMALL)
-    killed = next(item for item in record["rank_exits"] if item["code"] == 137)
-    assert killed["rank"] == fault["rank"]
-    assert type_diagnosis(lab, "3.2", "kill-rank", 1 - killed["rank"], code=5)["verdict"]["verdict"] == "failed"
+    rank_exit = next(item for item in record["rank_exits"] if item["code"] == 137)
+    assert rank_exit["rank"] == fault["rank"]
+    assert type_diagnosis(lab, "3.2", "kill-rank", 1 - rank_exit["rank"], code=5)["verdict"]["verdict"] == "failed"
     assert "is still open" in lab.types("check", "3.2", code=3).err
-    right = type_diagnosis(lab, "3.2", "kill-rank", killed["rank"])
+    right = type_diagnosis(lab, "3.2", "kill-rank", rank_exit["rank"])
     assert right["verdict"]["verdict"] == "passed"
-    assert [(item["symptom"], item["ranks"]) for item in right["run"]["diagnoses"]] == [("rank-killed", [killed["rank"]])]
+    assert [(item["symptom"], item["ranks"]) for item in right["run"]["diagnoses"]] == [("rank-killed", [rank_exit["rank"]])]
 
 
 def test_blocked_port_is_found(lab: Learner) -> None:
@@ -64,8 +66,8 @@ def test_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner
     record, fault = break_exercise(lab, "3.2", "slow-rank", *LONGER)
     assert all(item["code"] == 0 for item in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
-    own = {item["rank"]: item["mean_ms"] for item in metrics["own_steps"]}
-    assert max(own, key=lambda rank: own[rank]) == fault["rank"]  # by how much depends on what else the computer does
+    times = {item["rank"]: item["mean_ms"] for item in metrics["own_steps"]}
+    assert max(times, key=lambda rank: times[rank]) == fault["rank"]  # by how much depends on what else the computer does
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)

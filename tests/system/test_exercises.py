@@ -22,5 +22,5 @@ def test_a_script_needs_nothing_but_its_packages_and_the_files_beside_it(exercis
         at_once = tree.body  # what a function imports when it is called is its own affair, and has a way around
         names = {alias.name for node in at_once if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in at_once if isinstance(node, ast.ImportFrom)}
-        known = sys.stdlib_module_names | set(exercise.packages) | {Path(name).stem for name in sources}
-        assert {name.split(".")[0] for name in names} <= known
+        modules = sys.stdlib_module_names | set(exercise.packages) | {Path(name).stem for name in sources}
+        assert {name.split(".")[0] for name in names} <= modules

@@ -25,7 +25,7 @@ SMALL_LOOP = {"steps": "10", "hidden": "64"}
 def test_the_loop_as_delivered_runs_and_is_found_wanting(tmp_path: Path) -> None:
     run = run_exercise("5.2", tmp_path / "work", **SMALL_LOOP)
     wanting = {"runs-anywhere", "no-syncs", "mixed"}
-    check_healthy(run, tmp_path, failed=wanting, open_checks={"copies-do-not-block"})
+    check_healthy(run, tmp_path, failures=wanting, open_checks={"copies-do-not-block"})
     assert "nothing was moved: device is meta, and the model computed on cpu" in run.output
     assert run.metrics["training_state_mb"] == pytest.approx(16 * (64**2 + 76 * 64 + 10) / 1e6, rel=0.001)
     assert 0 < (tmp_path / "work/trace.json.gz").stat().st_size < 5 << 20
@@ -50,7 +50,7 @@ def test_the_pipeline_as_delivered_is_right_and_overlaps_nothing(tmp_path: Path)
 
 def test_the_graph_as_delivered_never_sees_a_second_request(tmp_path: Path) -> None:
     run = run_exercise("5.5", tmp_path / "work")
-    check_healthy(run, tmp_path, failed={"right", "falls-back"}, open_checks=set(list_open_checks(run)))
+    check_healthy(run, tmp_path, failures={"right", "falls-back"}, open_checks=set(list_open_checks(run)))
     assert run.metrics["eager_operations"] == run.metrics["operations_by_formula"] == 44
     assert run.metrics["served"]["wrong"] == 3 * (40 - 1), "the first request of each size is right"
     assert {row["p50_us"] for row in run.metrics["rows"]} == {None}
@@ -73,7 +73,7 @@ def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
 def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = run_exercise("5.9", tmp_path / "work", samples="32", rounds="1")
     slow = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
-    check_healthy(run, tmp_path, failed=slow)
+    check_healthy(run, tmp_path, failures=slow)
     values = run.metrics
     assert (values["losses_off"], values["weights_off"], values["samples_off"], values["faults_gone"]) == (0, 0, 0, 0)
     assert values["values_read_delivered"] == pytest.approx(1 + 32 * 11, rel=0.001)
@@ -97,7 +97,7 @@ SMALL_ROOFS = {"size": "512", "gemm_small": "8", "gemm_large": "256"}
 @pytest.mark.slow
 def test_eight_kernels_lie_under_the_roofs_of_this_computer(tmp_path: Path) -> None:
     run = run_exercise("5.7", tmp_path / "work", **SMALL_ROOFS)
-    check_healthy(run, tmp_path, failed={"stencil-moves-less"}, open_checks={"bounds-run", "words"})
+    check_healthy(run, tmp_path, failures={"stencil-moves-less"}, open_checks={"bounds-run", "words"})
     values = run.metrics
     assert [row["kernel"] for row in values["kernels"]] == [
         "saxpy", "layer norm", "stencil", "sparse x vector", "FFT 4096", "all-pairs forces", "GEMM 8", "GEMM 256",

@@ -85,7 +85,7 @@ SHORT = {"lengths": "40", "heads": "1", "d": "16", "block_q": "16", "block_k": "
 @needs_triton
 def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path) -> None:
     run = run_exercise("5.6", tmp_path / "work", **NARROW)
-    check_healthy(run, tmp_path, failed={"right"}, open_checks=set(list_open_checks(run)))
+    check_healthy(run, tmp_path, failures={"right"}, open_checks=set(list_open_checks(run)))
     short, full = run.metrics["lengths"]
     assert short["error_p0"] > 0.01 > 1e-5 > full["error_p0"]
     assert run.metrics["saving"] == pytest.approx(2.1, rel=0.04)

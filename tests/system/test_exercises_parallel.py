@@ -174,10 +174,10 @@ def test_each_layout_of_the_mesh_holds_and_sends_what_the_formulas_say(tmp_path:
     compared, *layouts = run.metrics["compared"]
     assert [(row["dp"], row["tp"]) for row in layouts] == [(2, 2), (4, 1), (1, 4)]
     cut = 2 * (12 * 64 * 64 + 7 * 64)
-    kept = 2 * 6 * 64 + (64 + 32) * 64 + 2 * 64 + 65 * 64
-    assert compared["parameter_bytes"] == 4 * (cut + kept)
+    size = 2 * 6 * 64 + (64 + 32) * 64 + 2 * 64 + 65 * 64
+    assert compared["parameter_bytes"] == 4 * (cut + size)
     for row in layouts:
-        assert row["parameter_bytes"] == 4 * (cut // row["tp"] + kept)
+        assert row["parameter_bytes"] == 4 * (cut // row["tp"] + size)
         assert row["state_bytes"] == 3 * row["parameter_bytes"]
         assert row["tp_messages"] == (8 if row["tp"] > 1 else 0)
         assert row["tp_message_bytes"] == (16 // row["dp"] * 32 * 64 * 4 if row["tp"] > 1 else 0)

@@ -60,7 +60,7 @@ needs_emulator = pytest.mark.skipif(
 
 
 def list_rows() -> list[object]:
-    """The rows of the table; the first of each exercise is part of `make test`."""
+    """Return the rows of the table; the first of each exercise is part of `make test`."""
     rows: list[object] = []
     exercises = set()
     for row in REFUSALS:

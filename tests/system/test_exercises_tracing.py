@@ -38,7 +38,7 @@ SUPERVISED = [sys.executable, "-c", "import ctypes, subprocess, sys\nctypes.CDLL
 
 @pytest.fixture
 def gcc() -> str:
-    """The compiler that engines and tracers are built with."""
+    """Return the compiler that engines and tracers are built with."""
     return need("gcc")
 
 
@@ -127,7 +127,7 @@ def test_the_collectives_of_a_training_are_counted_on_each_rank(tmp_path: Path) 
 
 
 def list_commands(folder: Path) -> list[str]:
-    """The names and commands of a run's processes: those that have its folder in their command or environment."""
+    """Return the names and commands of a run's processes: those that have its folder in their command or environment."""
     commands = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended

@@ -25,7 +25,7 @@ UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """The scripts of a node with a GPU, by hook, and of one without, which has shared storage and was created late."""
+    """Return the scripts of a node with a GPU, by hook, and of one without, which has shared storage and was created late."""
     late = {"gpus": 0, "shared_address": "10.77.1.20", "expires": in_hours(-1), "ttl_hours": 2}
     names = [*(("gpu", hook) for hook in HOOKS), ("late", "none")]
     return render(tmp_path_factory.mktemp("rendered"), names, gpu={}, late=late)
@@ -33,19 +33,19 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], s
 
 @pytest.fixture(scope="module")
 def script(scripts: dict[tuple[str, str], str]) -> str:
-    """The script of a node with a GPU on which a stack installs nothing more."""
+    """Return the script of a node with a GPU on which a stack installs nothing more."""
     return scripts["gpu", "none"]
 
 
 @pytest.fixture(scope="module")
 def inference(scripts: dict[tuple[str, str], str]) -> str:
-    """The script of a node with a GPU on which packages for inference are installed."""
+    """Return the script of a node with a GPU on which packages for inference are installed."""
     return with_stand_in_checksums(scripts["gpu", "inference"])
 
 
 @pytest.fixture(scope="module")
 def ready_node(tmp_path_factory: pytest.TempPathFactory, script: str) -> Boot:
-    """A node with a GPU that has become ready."""
+    """Return a node with a GPU that has become ready."""
     node = Boot(tmp_path_factory.mktemp("ready") / "root")
     assert node.run(script) == 0, node.log()
     return node
@@ -53,7 +53,7 @@ def ready_node(tmp_path_factory: pytest.TempPathFactory, script: str) -> Boot:
 
 @pytest.fixture(scope="module")
 def late_node(tmp_path_factory: pytest.TempPathFactory, scripts: dict[tuple[str, str], str]) -> Boot:
-    """A node without a GPU that was created when its stack had expired; its shared storage answers the third mount."""
+    """Return a node without a GPU that was created when its stack had expired; its shared storage answers the third mount."""
     node = Boot(tmp_path_factory.mktemp("late") / "root")
     node.stand_in("mount", f'[ "$(grep -c "^mount " "{node.root}/done")" -gt 2 ]')
     assert node.run(scripts["late", "none"]) == 0, node.log()
@@ -108,8 +108,8 @@ def test_console_shows_the_host_keys_in_the_usual_form(ready_node: Boot) -> None
 
 def test_nothing_upgrades_itself_under_a_running_job(ready_node: Boot) -> None:
     units = "apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service"
-    stopped = ready_node.commands_run.index(f"systemctl stop {units}")
-    assert ready_node.commands_run[stopped + 1] == f"systemctl mask {units}"
+    position = ready_node.commands_run.index(f"systemctl stop {units}")
+    assert ready_node.commands_run[position + 1] == f"systemctl mask {units}"
 
 
 def test_last_logout_keeps_the_shared_memory_of_ranks(ready_node: Boot) -> None:
@@ -134,10 +134,10 @@ def test_failure_shows_the_end_of_the_log_if_the_driver_does_not_come(boot: Boot
     boot.stand_in("nvidia-smi", "echo 'NVIDIA-SMI has failed: no driver' >&2; exit 9")
     assert boot.run(script) == 1
     assert not (boot.state / "ready").exists()
-    failed = (boot.state / "failed").read_text()
-    assert failed.startswith("step 'driver' failed at line ")
-    assert failed.splitlines()[0].endswith("with status 1: count_gpus")
-    assert "NVIDIA-SMI has failed: no driver" in failed
+    report = (boot.state / "failed").read_text()
+    assert report.startswith("step 'driver' failed at line ")
+    assert report.splitlines()[0].endswith("with status 1: count_gpus")
+    assert "NVIDIA-SMI has failed: no driver" in report
     assert boot.commands_run.count("sleep 5") == 35
     assert KEYS in boot.console
     assert "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer" in boot.commands_run
@@ -152,17 +152,17 @@ def test_setup_waits_for_a_driver_that_comes_late(boot: Boot, script: str) -> No
 def test_failure_names_a_torch_that_sees_no_gpu(boot: Boot, script: str) -> None:
     boot.torch(gpus=0)
     assert boot.run(script) == 1
-    failed = (boot.state / "failed").read_text()
-    assert failed.startswith("step 'python' failed")
-    assert "torch 2.12.0 sees 0 GPUs of 1" in failed
+    report = (boot.state / "failed").read_text()
+    assert report.startswith("step 'python' failed")
+    assert "torch 2.12.0 sees 0 GPUs of 1" in report
 
 
 def test_failure_names_shared_storage_that_never_answers(boot: Boot, scripts: dict[tuple[str, str], str]) -> None:
     boot.stand_in("mount", "echo 'mount.nfs4: Connection timed out' >&2; exit 32")
     assert boot.run(scripts["late", "none"]) == 1
-    failed = (boot.state / "failed").read_text()
-    assert failed.startswith("step 'shared storage' failed")
-    assert "Connection timed out" in failed
+    report = (boot.state / "failed").read_text()
+    assert report.startswith("step 'shared storage' failed")
+    assert "Connection timed out" in report
 
 
 PROGRAM, INSTALLER = "the program", "the installer"
@@ -173,12 +173,12 @@ printf '%s' "$text" >"$last"
 
 
 def k3s_pins(script: str) -> dict[str, str]:
-    """What the script says that k3s is: its version and its checksums."""
+    """Return what the script says that k3s is: its version and its checksums."""
     return dict(re.findall(r"^(k3s_\w+)=(\S+)$", script, re.MULTILINE))
 
 
 def replace_checksums(script: str, **texts: str) -> str:
-    """The script with the checksums of other contents in place of those of k3s."""
+    """Return the script with the checksums of other contents in place of those of k3s."""
     for name, text in texts.items():
         script = script.replace(k3s_pins(script)[name], hashlib.sha256(text.encode()).hexdigest())
     return script
@@ -226,9 +226,9 @@ def test_download_without_its_checksum_never_runs(
 def test_kubernetes_needs_the_runtime_that_gives_pods_the_gpu(boot: Boot, scripts: dict[tuple[str, str], str]) -> None:
     (boot.root / "bin/nvidia-container-runtime").unlink()
     assert boot.run(scripts["gpu", "kubernetes"]) == 1
-    failed = (boot.state / "failed").read_text()
-    assert failed.startswith("step 'kubernetes' failed")
-    assert "the image has no nvidia-container-runtime" in failed
+    report = (boot.state / "failed").read_text()
+    assert report.startswith("step 'kubernetes' failed")
+    assert "the image has no nvidia-container-runtime" in report
 
 
 def test_rendered_scripts_are_sound_shell(scripts: dict[tuple[str, str], str], tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_rendered_scripts_are_sound_shell(scripts: dict[tuple[str, str], str], t
     inner = "# shellcheck shell=bash disable=SC2154\n" + marked.partition("END_OF_GPUCOURSE_FILE\n")[0]
     (tmp_path / "stack-setup.sh").write_text(inner)
     command = ["shellcheck", *map(str, tmp_path.glob("*.sh"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=STUCK_S, check=False)
-    assert done.returncode == 0, done.stdout
+    result = subprocess.run(command, capture_output=True, text=True, timeout=STUCK_S, check=False)
+    assert result.returncode == 0, result.stdout
 
 
 def test_units_are_valid_for_systemd(tmp_path: Path) -> None:
@@ -251,19 +251,19 @@ def test_units_are_valid_for_systemd(tmp_path: Path) -> None:
     for unit in UNITS:
         # The programs lie on a node only; everything else is as it is there.
         (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/gpucourse/deadline.sh", "/bin/true"))
-    said = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *[str(tmp_path / unit.name) for unit in UNITS]],
         capture_output=True,
         text=True,
         timeout=STUCK_S,
         check=False,
     )
-    ours = [line for line in said.stderr.splitlines() if "gpucourse" in line]
-    assert (said.returncode, ours) == (0, []), said.stderr
+    lines = [line for line in result.stderr.splitlines() if "gpucourse" in line]
+    assert (result.returncode, lines) == (0, []), result.stderr
 
 
 def find_pin(package: str) -> str:
-    """The line of constraints.txt for a package, such as transformers==5.23.0."""
+    """Return the line of constraints.txt for a package, such as transformers==5.23.0."""
     lines = (TERRAFORM.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith(f"{package}=="))
 
@@ -275,11 +275,11 @@ VLLM = "vllm==0.32.0"
 def test_inference_packages_are_checked_and_installed(boot: Boot, inference: str, absent: tuple[str, ...]) -> None:
     boot.package_index(*absent)
     assert boot.run(inference) == 0, boot.log()
-    asked = [line.split() for line in boot.commands_run if line.startswith("pip ")]
-    assert [words[1] for words in asked] == (["download", "install"] + (["download"] if absent else ["download", "install"]))
-    assert find_pin("transformers") in asked[0], "the version that was tried here"
-    assert VLLM in asked[-1], "its options change between versions"
-    for words in asked:
+    commands = [line.split() for line in boot.commands_run if line.startswith("pip ")]
+    assert [words[1] for words in commands] == (["download", "install"] + (["download"] if absent else ["download", "install"]))
+    assert find_pin("transformers") in commands[0], "the version that was tried here"
+    assert VLLM in commands[-1], "its options change between versions"
+    for words in commands:
         assert "--no-deps" in words
         assert ("--no-index" in words) == (words[1] == "install"), "what was not checked is not fetched"
     assert (boot.state / "vllm").read_text().split()[0] == ("failed" if absent else "installed")

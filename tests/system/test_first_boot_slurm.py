@@ -20,13 +20,13 @@ IDLE = 'echo "idle gpu:1 none"'
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The script of each kind of node."""
+    """Return the script of each kind of node."""
     nodes: dict[str, dict[str, object]] = {
         "head": {"gpus": 0, "shared_address": "10.77.1.20"},
         "worker": {"name": "node1", "role": "worker", "shared_address": "10.77.1.20"},
     }
-    rendered = render(tmp_path_factory.mktemp("rendered"), [(name, "slurm") for name in nodes], **nodes)
-    return {node: text for (node, _), text in rendered.items()}
+    output = render(tmp_path_factory.mktemp("rendered"), [(name, "slurm") for name in nodes], **nodes)
+    return {node: text for (node, _), text in output.items()}
 
 
 class Cluster:
@@ -54,13 +54,13 @@ class Cluster:
         return boot
 
     def write_node_line(self, name: str, address: str, *, key: str = "none", gpus: int = 1) -> None:
-        """What another node says of itself."""
+        """Write what another node says of itself."""
         (self.directory / "nodes").mkdir(parents=True, exist_ok=True)
         line = f"NodeName={name} NodeAddr={address} CPUs=4 RealMemory=15000 Gres=gpu:{gpus} State=UNKNOWN"
         (self.directory / "nodes" / name).write_text(f"{address} {key}\n{line}\n")
 
     def leave_head_files(self, key: bytes = b"k" * 1024) -> None:
-        """What a head that stands has left for a node that comes."""
+        """Write what a head has left for a node that comes later."""
         (self.directory / "keys").mkdir(parents=True)
         (self.directory / "keys/munge.key").write_bytes(key)
         (self.directory / "hosts").write_text("10.77.1.10 node0 # gpucourse\n10.77.1.11 node1 # gpucourse\n")
@@ -80,8 +80,10 @@ def look(boot: Boot) -> None:
     facts = dict(line.split("=", 1) for line in (boot.root / "etc/gpucourse/node.env").read_text().splitlines())
     boot.stand_in("mountpoint")
     environment = {**facts, "PATH": f"{boot.root}/bin:/usr/bin:/bin"}
-    done = subprocess.run(["bash", str(program)], env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
-    assert done.stderr == ""
+    result = subprocess.run(
+        ["bash", str(program)], env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
+    )
+    assert result.stderr == ""
 
 
 def mode(path: Path) -> int:
@@ -193,9 +195,9 @@ def test_failure_shows_the_reason_of_slurm_if_it_does_not_take_the_node(cluster:
         "worker", "10.77.1.11", sinfo='echo "drained gpu:1 gres/gpu count reported lower than configured (0 < 1)"'
     )
     assert node.run(scripts["worker"]) == 1
-    failed = (node.state / "failed").read_text()
-    assert failed.startswith("step 'slurm: daemon' failed")
-    assert "Slurm has node1 as: drained gpu:1 gres/gpu count reported lower" in failed
+    report = (node.state / "failed").read_text()
+    assert report.startswith("step 'slurm: daemon' failed")
+    assert "Slurm has node1 as: drained gpu:1 gres/gpu count reported lower" in report
     assert "systemctl status --no-pager slurmd" in node.commands_run
     assert not (node.state / "ready").exists()
 
@@ -204,6 +206,6 @@ def test_missing_packages_fail_the_node(cluster: Cluster, scripts: dict[str, str
     head = cluster.node("head", "10.77.1.10")
     head.stand_in("apt-get", "echo 'Unable to locate package slurmctld' >&2; exit 100")
     assert head.run(scripts["head"]) == 1
-    failed = (head.state / "failed").read_text()
-    assert failed.startswith("step 'slurm: packages' failed")
-    assert "Unable to locate package" in failed
+    report = (head.state / "failed").read_text()
+    assert report.startswith("step 'slurm: packages' failed")
+    assert "Unable to locate package" in report

@@ -50,20 +50,20 @@ def test_on_a_gpu_figures_stand_beside_ceilings(
     monkeypatch.setenv("PYTHONPATH", str(FAKE_GPU))
     cases = [PRODUCTS, FORMATS, Case("3.3", gpus=2), ONE_PROCESS]
     assert gpu.prove([], cases=cases, recorded=tmp_path / FOLDER, sides=(64,)) == 1, "0.3 computed on processors"
-    said = capsys.readouterr().out
-    assert "product of 128 " in said
-    assert "% of 67,000)" in said, "the float32 peak of an H100, in GFLOP/s"
-    assert "% of 989)" in said, "and that of bf16, in TFLOP/s"
-    assert "needs 2 GPUs, and there is 1" in said
-    assert "not measured: it did not use the GPU" in said
-    assert "of it (promise: 0.98)" in said
-    kept = json.loads((tmp_path / FOLDER / "nvidia-h100-80gb-hbm3.json").read_text(encoding="utf-8"))
-    assert (kept["format"], kept["gpu"], kept["gpus"]) == (FORMAT, "NVIDIA H100 80GB HBM3", 1)
-    assert set(kept["versions"]) == {"torch", "cuda", "driver", "transformers", "python"}
-    assert set(kept["exercises"]) == {"1.1", "4.2"}
-    assert kept["exercises"]["1.1"]["settings"]["size"] == 128
-    assert kept["exercises"]["1.1"]["checks"]["right"] == "passed"
-    assert kept["ceilings"]["shapes"] == 1
+    output = capsys.readouterr().out
+    assert "product of 128 " in output
+    assert "% of 67,000)" in output, "the float32 peak of an H100, in GFLOP/s"
+    assert "% of 989)" in output, "and that of bf16, in TFLOP/s"
+    assert "needs 2 GPUs, and there is 1" in output
+    assert "not measured: it did not use the GPU" in output
+    assert "of it (promise: 0.98)" in output
+    record = json.loads((tmp_path / FOLDER / "nvidia-h100-80gb-hbm3.json").read_text(encoding="utf-8"))
+    assert (record["format"], record["gpu"], record["gpus"]) == (FORMAT, "NVIDIA H100 80GB HBM3", 1)
+    assert set(record["versions"]) == {"torch", "cuda", "driver", "transformers", "python"}
+    assert set(record["exercises"]) == {"1.1", "4.2"}
+    assert record["exercises"]["1.1"]["settings"]["size"] == 128
+    assert record["exercises"]["1.1"]["checks"]["right"] == "passed"
+    assert record["ceilings"]["shapes"] == 1
     for exercise in (CATALOG.exercise("1.1")[1], CATALOG.exercise("4.2")[1]):
         warnings: list[str] = []
         plots = find_recorded_plots(tmp_path, exercise, warnings.append)
@@ -83,11 +83,11 @@ def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
         assert select.select([reader], [], [], STUCK_S)[0]
         pid = int(os.read(reader, 20))
         proof.kill()
-    ended = bool(select.select([reader], [], [], STUCK_S)[0])
-    if not ended:
+    is_over = bool(select.select([reader], [], [], STUCK_S)[0])
+    if not is_over:
         os.kill(pid, signal.SIGKILL)
     os.close(reader)
-    assert ended, "the child has closed the pipe"
+    assert is_over, "the child has closed the pipe"
 
 
 def test_a_figure_above_its_ceiling_is_a_fault() -> None:
@@ -100,10 +100,10 @@ def test_a_figure_above_its_ceiling_is_a_fault() -> None:
 
 def test_the_record_has_what_plots_draw_and_no_more() -> None:
     row = {"size": 128, "speedup": 1.23456789, "speedup_with_copies": 1.0, "first_call_ms": 2.0, "error": 1e-9}
-    kept = for_plots(CATALOG.exercise("1.1")[1], {"speedups": [row], "rows": [row], "seed": 0})
-    assert kept.keys() == {"times", "speedup"}
-    assert kept["times"]["rows"] == [{"first_call_ms": 2.0, "size": 128}]
-    assert kept["speedup"]["rows"] == [{"size": 128, "speedup": 1.23457, "speedup_with_copies": 1.0}]
+    record = for_plots(CATALOG.exercise("1.1")[1], {"speedups": [row], "rows": [row], "seed": 0})
+    assert record.keys() == {"times", "speedup"}
+    assert record["times"]["rows"] == [{"first_call_ms": 2.0, "size": 128}]
+    assert record["speedup"]["rows"] == [{"size": 128, "speedup": 1.23457, "speedup_with_copies": 1.0}]
 
 
 @pytest.mark.parametrize(("exercise", "check"), [("3.2", "scaling"), ("3.4", "speed-up")])

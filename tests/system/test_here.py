@@ -23,7 +23,7 @@ LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
-    """An empty workspace; whatever is in the end is taken down."""
+    """Yield an empty workspace; whatever is in the end is taken down."""
     made = Learner(tmp_path / "w")
     yield made
     made.types("destroy", "--all", "--discard", "--yes")
@@ -38,12 +38,12 @@ def give_gpu(learner: Learner, script: str) -> None:
 
 
 def carriers(learner: Learner, uid: str) -> list[int]:
-    """The processes of a lab that are alive."""
+    """Return the processes of a lab that are alive."""
     return processes.list_carriers(processes.marker(processes.STACK, uid))
 
 
 def record(learner: Learner) -> dict[str, object]:
-    """The lab of module 1 on record; empty if there is none yet."""
+    """Return the lab of module 1 on record; empty if there is none yet."""
     path = learner.workspace / ".gpucourse" / "deployments" / "01-here.json"
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
@@ -51,8 +51,8 @@ def record(learner: Learner) -> dict[str, object]:
 @pytest.mark.slow
 @needs_torch
 def test_deploy_here_says_that_there_is_no_gpu(learner: Learner) -> None:
-    refused = learner.types("deploy", "1", "--target", "here", code=3).err
-    assert "no GPU here: use simulated nodes\n→ gpucourse deploy 1 --target local" in refused
+    message = learner.types("deploy", "1", "--target", "here", code=3).err
+    assert "no GPU here: use simulated nodes\n→ gpucourse deploy 1 --target local" in message
     assert record(learner) == {}
     give_gpu(learner, f'case "$2" in *device_count*) echo \'{NONE_LISTED}\' ;; *) exec python_here "$@" ;; esac')
     examined = learner.types("doctor", "--target", "here", "--json", code=3).document
@@ -96,13 +96,13 @@ def test_lab_here_serves_in_a_container(learner: Learner, tmp_path: Path) -> Non
         "$@" destroy 1 --yes && ls -d /proc/[0-9]* | wc -l"""
     container = [*"unshare --user --map-root-user --mount --pid --fork --uts --ipc sh -c".split(), script, "sh"]
     environ = {**learner.environment, "EMPTY": str(tmp_path / "empty")}
-    done = subprocess.run([*container, *COMMAND], env=environ, capture_output=True, text=True, check=False)
-    assert "no GPU here: use simulated nodes" in done.stderr
-    assert "lab of module 1 is ready" in done.stdout
-    assert "this script computes on cuda:0" in done.stdout + done.stderr
+    result = subprocess.run([*container, *COMMAND], env=environ, capture_output=True, text=True, check=False)
+    assert "no GPU here: use simulated nodes" in result.stderr
+    assert "lab of module 1 is ready" in result.stdout
+    assert "this script computes on cuda:0" in result.stdout + result.stderr
     assert learner.newest_run()["state"] == "succeeded"
-    assert "nothing is left" in done.stdout
-    assert int(done.stdout.split()[-1]) <= 4, "sh, and what counts"
+    assert "nothing is left" in result.stdout
+    assert int(result.stdout.split()[-1]) <= 4, "sh, and what counts"
 
 
 @pytest.mark.slow

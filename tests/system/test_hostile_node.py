@@ -59,14 +59,14 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def impatience(lie: Lie) -> Iterator[list[str]]:
     """Wait for this lie only a fraction of what a real node gets. Each other question has its time: an honest answer may be
     slow on a busy computer. Yields what is asked."""
-    asked: list[str] = []
+    requests: list[str] = []
     at_length = lie.message in {"follow", "pack", "look"}
     with pytest.MonkeyPatch.context() as patch:
         run, stream = SshLink.run, SshLink.stream
 
         def hasten(command: str, seconds: float) -> float:
-            asked.append(classify(command)[0])
-            return min(seconds, PATIENCE_S) if asked[-1] == lie.message and lie.after != "exit" else seconds
+            requests.append(classify(command)[0])
+            return min(seconds, PATIENCE_S) if requests[-1] == lie.message and lie.after != "exit" else seconds
 
         def soon(
             link: SshLink, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0
@@ -87,7 +87,7 @@ def impatience(lie: Lie) -> Iterator[list[str]]:
         if lie.message != "pack":  # until the outputs are asked for, the node is honest
             patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 2 * longest_s)
             patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 2 * longest_s)
-        yield asked
+        yield requests
 
 
 @dataclass
@@ -113,21 +113,21 @@ class World:
         lying: AbstractContextManager[list[str]] = impatience(self.node.lie) if self.node.lie else nullcontext([])
         with lying as self.asked:
             code = run_command(words)
-        printed = capfd.readouterr()
-        return code, printed.out + printed.err
+        capture = capfd.readouterr()
+        return code, capture.out + capture.err
 
     def record(self) -> dict[str, Any]:
-        """What is stored of the only run."""
+        """Return what is stored of the only run."""
         [path] = self.workspace.glob("runs/**/run.json")
         stored: dict[str, Any] = json.loads(path.read_text())
         return stored
 
     def stacks(self) -> set[str]:
-        """The labs on record."""
+        """Return the labs on record."""
         return {path.stem for path in (self.workspace / ".gpucourse/deployments").glob("*.json")}
 
     def put(self, template: str) -> None:
-        """A fresh copy of a workspace, beside the secret."""
+        """Put a fresh copy of a workspace beside the secret."""
         shutil.rmtree(self.root / "now", ignore_errors=True)
         shutil.copytree(self.root / template, self.workspace, symlinks=True)
         for secret in (self.secret, self.workspace / SECRET):  # the way out that the table names leads to the second
@@ -141,18 +141,18 @@ class World:
         shutil.copytree(self.workspace, self.root / template, symlinks=True)
 
     def digest_untouched_files(self) -> dict[str, str]:
-        """The digest of every file that no command may touch, by name; a name for every folder outside the workspace."""
-        seen: dict[str, str] = {}
+        """Return the digest of every file that no command may touch, by name; a name for every folder outside the workspace."""
+        digests: dict[str, str] = {}
         for path in sorted((self.root / "now").rglob("*")):
             name = path.relative_to(self.root / "now").as_posix()
-            ours = name.startswith(("workspace/runs/", "workspace/.gpucourse/", "workspace/receipts", "workspace/exercises"))
-            if not ours or name.endswith(("canary.txt", "id_ed25519", "id_ed25519.pub")):
-                seen[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
+            is_ours = name.startswith(("workspace/runs/", "workspace/.gpucourse/", "workspace/receipts", "workspace/exercises"))
+            if not is_ours or name.endswith(("canary.txt", "id_ed25519", "id_ed25519.pub")):
+                digests[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
         home = sorted(path.relative_to(self.root).as_posix() for path in (self.root / "home").rglob("*"))
-        return seen | dict.fromkeys(home, "in the home")
+        return digests | dict.fromkeys(home, "in the home")
 
     def find_leaks(self) -> list[str]:
-        """The files of the program's own that hold the secret, its digest, or what the node wanted to write."""
+        """Return the files of the program's own that hold the secret, its digest, or what the node wanted to write."""
         marks = (b"the learner's own words", hashlib.sha256(self.secret.read_bytes()).hexdigest().encode())
         files = [path for path in self.workspace.rglob("*") if path.is_file() and path.name != SECRET]
         return [str(path) for path in files if any(mark in path.read_bytes() for mark in marks)]
@@ -172,18 +172,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         patch.setenv("HOME", str(root / "home"))
         patch.setenv("GPUCOURSE_WORKSPACE", str(root / "now/workspace"))
         patch.setenv("NO_COLOR", "1")
-        made = World(root, node)
+        new_world = World(root, node)
         for module in ("3", "2"):
             assert run_command(deploy_words(node, module)) == 0
-        made.keep("deployed")
+        new_world.keep("deployed")
         node.ended = False
         for number, script in (("3", "script.py"), ("2", "mine.sbatch")):
             shutil.rmtree(root / "now")
-            shutil.copytree(root / "deployed", made.workspace, symlinks=True)
-            assert run_command([*_run(made, script), "--detach"]) == 0
-            made.keep(f"running {number}")
+            shutil.copytree(root / "deployed", new_world.workspace, symlinks=True)
+            assert run_command([*_run(new_world, script), "--detach"]) == 0
+            new_world.keep(f"running {number}")
         node.ended = True
-        yield made
+        yield new_world
 
 
 def _run(world: World, script: str) -> list[str]:
@@ -214,29 +214,29 @@ def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: s
     before, world.node.lie = world.digest_untouched_files(), lie
     world.node.installed = lie.message != "install"
     try:
-        code, printed = world.types(capfd, *words)
+        code, capture = world.types(capfd, *words)
     finally:
         world.node.lie, world.node.ended = None, True
-    assert lie.message in world.asked, f"nobody asked for {lie.message}: {world.asked}; {printed}"
-    assert code in CODES, printed
-    assert "fault of gpucourse" not in printed
-    assert "Traceback" not in printed
-    assert CONTROL.search(printed) is None, repr(printed)
+    assert lie.message in world.asked, f"nobody asked for {lie.message}: {world.asked}; {capture}"
+    assert code in CODES, capture
+    assert "fault of gpucourse" not in capture
+    assert "Traceback" not in capture
+    assert CONTROL.search(capture) is None, repr(capture)
     assert world.digest_untouched_files() == before
     assert world.find_leaks() == []
     assert not Path("/tmp/pwn").exists()
     if lie.message == "pack":
         _check_outputs(world, code, verb)
     for then in (["status"], ["runs"]):
-        code, printed = world.types(capfd, *then)
-        assert code == 0, printed
-        assert CONTROL.search(printed) is None, repr(printed)
+        code, capture = world.types(capfd, *then)
+        assert code == 0, capture
+        assert CONTROL.search(capture) is None, repr(capture)
 
 
 def _check_outputs(world: World, code: int, verb: str) -> None:
     """Check that outputs which are not collected are an error, that the run waits for another try, and that its lab exists."""
     record = world.record()
-    lost = [refused for refused in record["refused"] if refused["reason"].startswith("not collected")]
+    lost = [refusal for refusal in record["refused"] if refusal["reason"].startswith("not collected")]
     assert (code == 7) == bool(lost)
     assert record["collected"] != bool(lost)
     if lost:
@@ -251,18 +251,18 @@ def test_run_fails_until_its_outputs_are_collected(world: World, capfd: pytest.C
     words = _prepare_command(world, DAMAGED, "run")
     world.node.lie = DAMAGED
     try:
-        code, printed = world.types(capfd, *words)
-        assert code == 7, printed
+        code, capture = world.types(capfd, *words)
+        assert code == 7, capture
         waiting = world.record()
-        assert f"run {waiting['id']} has ended, but not all of its outputs are collected yet: node0:" in printed
-        assert "cannot be used" in printed
-        assert "gpucourse destroy 3 --discard" in printed
+        assert f"run {waiting['id']} has ended, but not all of its outputs are collected yet: node0:" in capture
+        assert "cannot be used" in capture
+        assert "gpucourse destroy 3 --discard" in capture
         assert waiting["refused"][0]["node"] == "node0"
         assert (waiting["state"], waiting["collected"], waiting["verdict"]) == ("collecting", False, None)
         for again, expected in ((["runs"], 0), (["logs", "-f"], 7)):
-            code, printed = world.types(capfd, *again)
-            assert code == expected, printed
-            assert "not all of its outputs are collected yet" in printed
+            code, capture = world.types(capfd, *again)
+            assert code == expected, capture
+            assert "not all of its outputs are collected yet" in capture
     finally:
         world.node.lie = None
     assert world.types(capfd, "runs")[0] == 0
@@ -277,40 +277,40 @@ def test_destroy_keeps_a_lab_until_its_outputs_are_collected_or_discarded(
     words = _prepare_command(world, DAMAGED, "destroy")
     world.node.lie = DAMAGED
     try:
-        code, printed = world.types(capfd, "destroy", "--all", "--yes")
-        assert code == 7, printed
-        assert "are not collected yet, and node0: what it sent of its outputs cannot be used" in printed
-        assert "gpucourse destroy 3 --discard" in printed
+        code, capture = world.types(capfd, "destroy", "--all", "--yes")
+        assert code == 7, capture
+        assert "are not collected yet, and node0: what it sent of its outputs cannot be used" in capture
+        assert "gpucourse destroy 3 --discard" in capture
         assert world.stacks() == {"03-hosts"}, "the other lab is taken down all the same"
         world.keep("refused")
-        code, printed = world.types(capfd, "destroy", "3", "--discard", "--yes")
-        assert code == 0, printed
+        code, capture = world.types(capfd, "destroy", "3", "--discard", "--yes")
+        assert code == 0, capture
         assert world.stacks() == set()
     finally:
         world.node.lie = None
     world.put("refused")
-    code, printed = world.types(capfd, *words)
-    assert code == 0, printed
+    code, capture = world.types(capfd, *words)
+    assert code == 0, capture
     assert list(world.workspace.glob("runs/**/outputs/node0/result.txt")), "the node is honest again"
 
 
-@pytest.mark.parametrize(("started", "expected"), [(True, 7), (False, 0)])
+@pytest.mark.parametrize(("has_started", "expected"), [(True, 7), (False, 0)])
 def test_destroy_keeps_a_lab_that_lost_a_run_only_if_the_run_had_started(
-    world: World, capfd: pytest.CaptureFixture[str], started: bool, expected: int
+    world: World, capfd: pytest.CaptureFixture[str], has_started: bool, expected: int
 ) -> None:
     error = as_json({"error": "there is no run", "kind": "absent"})
     unknown = Lie(name="pack: no such run", message="pack", err=error, code=3)
     words = _prepare_command(world, unknown, "destroy")
-    if not started:  # the command that started it was killed before the last node had begun
+    if not has_started:  # the command that started it was killed before the last node had begun
         [path] = world.workspace.glob("runs/**/run.json")
         path.write_text(json.dumps({**world.record(), "state": "starting", "started": None}))
     world.node.lie = unknown
     try:
-        code, printed = world.types(capfd, *words)
+        code, capture = world.types(capfd, *words)
     finally:
         world.node.lie = None
-    assert code == expected, printed
-    assert ("03-hosts" in world.stacks()) == started
+    assert code == expected, capture
+    assert ("03-hosts" in world.stacks()) == has_started
 
 
 def _list_params() -> Iterator[object]:
@@ -356,10 +356,10 @@ def test_run_keeps_to_its_memory_whatever_a_node_sends(world: World, lie: Lie) -
     world.node.lie = lie
     try:
         words = [sys.executable, "-c", _MEASURED, *_run(world, "script.py")]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=STUCK_S)
+        result = subprocess.run(words, capture_output=True, text=True, check=True, timeout=STUCK_S)
     finally:
         world.node.lie = None
-    code, peak = map(int, done.stderr.splitlines()[-1].split())
+    code, peak = map(int, result.stderr.splitlines()[-1].split())
     assert lie.message in world.node.asked
     assert code in {0, 3, 5, 6, 7}
     assert peak < MAX_MB, f"{peak} MB"

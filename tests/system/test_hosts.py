@@ -26,7 +26,7 @@ SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
-    """A learner whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
+    """Return a learner whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
     learner = Learner(tmp_path / "work space")
     set_python(learner, WITHOUT_TORCH)
     return learner
@@ -120,10 +120,10 @@ def test_deploy_sends_nothing_to_a_machine_with_another_key(learner: Learner, se
     swapped = [(servers[0], servers[1]), (servers[1], servers[0])]
     lines = (f"[127.0.0.1]:{first.node.port} {other.node.host_key}\n" for first, other in swapped)
     (folder / "known_hosts").write_text("".join(lines))
-    typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
-    assert "shows another host key" in typed.err
-    assert f"ssh-keygen -R '[127.0.0.1]:{servers[0].node.port}'" in " ".join(typed.err.split())
-    assert "node0" not in typed.err
+    result = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
+    assert "shows another host key" in result.err
+    assert f"ssh-keygen -R '[127.0.0.1]:{servers[0].node.port}'" in " ".join(result.err.split())
+    assert "node0" not in result.err
     assert list_left_files(servers) == []
 
 
@@ -141,9 +141,9 @@ def test_deploy_uses_the_key_of_the_learner(tmp_path: Path) -> None:
         assert "ssh-copy-id -i" in refused.err
         assert "ssh-agent" not in refused.err
         key.rename(tmp_path / "elsewhere")
-        locked = learner.types("deploy", "1", "--hosts", format_hosts(servers), code=7, SSH_AUTH_SOCK="/tmp/agent")
-        assert "ssh-copy-id -i" in locked.err
-        assert "Keys that only ssh-agent holds are not used" in " ".join(locked.err.split())
+        result = learner.types("deploy", "1", "--hosts", format_hosts(servers), code=7, SSH_AUTH_SOCK="/tmp/agent")
+        assert "ssh-copy-id -i" in result.err
+        assert "Keys that only ssh-agent holds are not used" in " ".join(result.err.split())
         assert list_left_files(servers) == []
 
 
@@ -164,10 +164,10 @@ def test_login_node_of_slurm_computes_only_if_that_is_typed(learner: Learner, se
         (home / "bin" / name).write_text("#!/bin/sh\nprintf 'gpu1\\ngpu2\\n'\n")
         (home / "bin" / name).chmod(0o755)
     (home / ".bashrc").write_text("export PATH=~/bin:$PATH\n")
-    refused = learner.types("deploy", "3", "--hosts", host, code=2)
-    assert "is a login node of a Slurm cluster, and runs of this lab would compute on it" in refused.err
+    result = learner.types("deploy", "3", "--hosts", host, code=2)
+    assert "is a login node of a Slurm cluster, and runs of this lab would compute on it" in result.err
     assert f"gpucourse deploy 2 --target hosts --hosts {host}, then gpucourse run 3.1 --launcher slurm" in " ".join(
-        refused.err.split()
+        result.err.split()
     )
     learner.types("deploy", "2", "--hosts", host)
     direct = learner.types("run", "2.1", "--launcher", "torchrun", code=2)
@@ -189,10 +189,10 @@ def test_deploy_names_a_machine_given_twice_and_a_silent_port(learner: Learner, 
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent_port = silent.getsockname()[1]
-        typed = learner.types("deploy", "3", "--hosts", f"{host},me@127.0.0.1:{silent_port}", code=7)
-    assert "does not answer SSH" in typed.err
-    assert f"ssh -p {servers[0].node.port} " not in typed.err, "that one answers"
-    assert f"ssh -p {silent_port} me@127.0.0.1" in " ".join(typed.err.split())
+        result = learner.types("deploy", "3", "--hosts", f"{host},me@127.0.0.1:{silent_port}", code=7)
+    assert "does not answer SSH" in result.err
+    assert f"ssh -p {servers[0].node.port} " not in result.err, "that one answers"
+    assert f"ssh -p {silent_port} me@127.0.0.1" in " ".join(result.err.split())
     assert list_left_files(servers) == []
 
 
@@ -206,12 +206,12 @@ def test_destroy_cleans_the_others_when_an_account_is_closed(learner: Learner, t
     message = "ended with code 1 before our command began; it printed: This account is closed"
     with openssh_nodes(tmp_path / "machines", 2, key, shell=CLOSED) as servers:
         write_known_hosts(learner, servers)
-        closed = servers[1].home / "closed"
+        folder = servers[1].home / "closed"
         learner.types("deploy", "3", "--hosts", format_hosts(servers))
-        closed.touch()
+        folder.touch()
         assert message in learner.types("destroy", "3", code=7).err
         assert list_left_files(servers[:1]) == [], "the other machine is cleaned all the same"
-        closed.unlink()
+        folder.unlink()
         assert "nothing is left" in learner.types("destroy", "3").out
         assert list_left_files(servers) == []
 
@@ -228,30 +228,30 @@ def read_receipt(learner: Learner) -> dict[str, Any]:
 @pytest.mark.slow
 def test_forget_unreachable_forgets_a_lab_when_a_machine_is_gone(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
-    gone = format_hosts(servers).split(",")[1]
+    host = format_hosts(servers).split(",")[1]
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
     sleeper = write_script(learner, "sleeper.py", SLEEPS)
     learner.types("run", "--script", sleeper, "--launcher", "python", "--nodes", "2", "--detach")
     run = learner.newest_run()["id"]
     end(servers[1])
-    shown = learner.types("status").out
-    assert "1 of 2" in shown
-    assert "does not answer SSH" in shown
+    output = learner.types("status").out
+    assert "1 of 2" in output
+    assert "does not answer SSH" in output
     refused = learner.types("destroy", "3", code=7)
-    assert f"{gone} does not answer SSH" in refused.err
+    assert f"{host} does not answer SSH" in refused.err
     assert "gpucourse destroy 3 --forget-unreachable" in " ".join(refused.err.split())
     assert "--forget-unreachable" in " ".join(learner.types("destroy", "3", "--discard", code=7).err.split())
 
-    typed = learner.types("destroy", "3", "--forget-unreachable", "--json", code=8)
-    error = typed.document["error"]
+    result = learner.types("destroy", "3", "--forget-unreachable", "--json", code=8)
+    error = result.document["error"]
     assert error["code"] == "leftover"
-    assert f"{gone}: processes of 1 run and the folder ~/.gpucourse" in error["what"]
-    [receipt] = typed.document["receipts"]
-    [forgotten] = receipt["forgotten"]
-    assert f".gpucourse/jobs/{run}" in forgotten["remove"]
-    assert forgotten["remove"].startswith(f"ssh -p {servers[1].node.port} ")
+    assert f"{host}: processes of 1 run and the folder ~/.gpucourse" in error["what"]
+    [receipt] = result.document["receipts"]
+    [lab_entry] = receipt["forgotten"]
+    assert f".gpucourse/jobs/{run}" in lab_entry["remove"]
+    assert lab_entry["remove"].startswith(f"ssh -p {servers[1].node.port} ")
     assert (receipt["leftovers"], len(receipt["removed"])) == ([], 1)
-    assert read_receipt(learner)["forgotten"] == [forgotten]
+    assert read_receipt(learner)["forgotten"] == [lab_entry]
     assert list_left_files(servers[:1]) == [], "the machine that answers is cleaned"
     assert list_left_files(servers[1:])
     assert learner.documents("status")["stacks"] == []
@@ -270,13 +270,13 @@ def test_command_of_the_receipt_removes_what_was_left(tmp_path: Path) -> None:
         key = learner.workspace / ".gpucourse/keys/id_ed25519"
         key.rename(tmp_path / "kept")
         learner.types("destroy", "1", "--forget-unreachable", code=8)
-        [forgotten] = read_receipt(learner)["forgotten"]
-        command = str(forgotten["remove"])
+        [lab_entry] = read_receipt(learner)["forgotten"]
+        command = str(lab_entry["remove"])
         assert list_left_files(servers)
         (tmp_path / "kept").rename(key)
         _type_by_hand(command, key)
-        left = [path for path in list_left_files(servers) if "/jobs/" in path or "/labs/" in path]
-        assert left == []
+        leftover = [path for path in list_left_files(servers) if "/jobs/" in path or "/labs/" in path]
+        assert leftover == []
 
 
 def _type_by_hand(command: str, key: Path) -> None:

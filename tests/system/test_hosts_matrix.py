@@ -126,10 +126,10 @@ def test_deploy_says_why_an_account_cannot_be_used(
     else:
         line = f"{account}; {SH}"
     server = log_in(line)
-    refused = learner.types("deploy", "1", "--hosts", format_hosts([server]), code=code)
-    assert words in " ".join(refused.err.split())
-    assert format_hosts([server]) in refused.err
-    assert "node0" not in refused.err
+    result = learner.types("deploy", "1", "--hosts", format_hosts([server]), code=code)
+    assert words in " ".join(result.err.split())
+    assert format_hosts([server]) in result.err
+    assert "node0" not in result.err
     learner.types("destroy", "1", "--forget-unreachable", code=None)  # whatever was begun there can be removed
     assert learner.documents("status")["stacks"] == []
     assert not (server.home / ".gpucourse").exists()

@@ -20,19 +20,19 @@ def test_learner_goes_from_a_sweep_to_points(student: Learner, tmp_path: Path) -
     swept = student.documents("run", "1.1", "--sweep", "depth=2,4")["sweep"]
     assert [(point["state"], point["verdict"]) for point in swept["points"]] == [("succeeded", "passed")] * 2
     assert (student.workspace / "deliverables/1.1/sweep-depth.md").is_file()
-    wrong = student.types("answer", "1.1", "--set", "busy=45%", "--set", "speedup=1.9", "--set", "where=b", code=5)
-    assert "45 % is incorrect; one more attempt counts" in wrong.out
+    result = student.types("answer", "1.1", "--set", "busy=45%", "--set", "speedup=1.9", "--set", "where=b", code=5)
+    assert "45 % is incorrect; one more attempt counts" in result.out
     student.types("answer", "1.1", "--set", "busy=80%", "--set", "why=It falls.")
     student.types("check", "1.1")
     everything = student.documents("run", "1", "--all")["steps"]
     assert [(step["exercise"], step["verdict"]) for step in everything] == [("1.1", "passed"), ("1.2", "passed")]
     student.types("check", "--all")
     assert (student.workspace / "deliverables/1.1/screen.svg").is_file()
-    graded = student.documents("grade")
-    assert {row["id"]: row["earned"] for row in graded["parts"][0]["rows"]} == {
+    grades = student.documents("grade")
+    assert {row["id"]: row["earned"] for row in grades["parts"][0]["rows"]} == {
         "completed": 10, "deliverables": 5, "understanding": 6.25
     }  # fmt: skip
-    assert graded["changed"] == {}
+    assert grades["changed"] == {}
     bundle = tmp_path / "work.zip"
     student.types("grade", "--bundle", str(bundle))
     other = Learner(tmp_path / "other", student.environ)
@@ -40,24 +40,24 @@ def test_learner_goes_from_a_sweep_to_points(student: Learner, tmp_path: Path) -
 
 
 def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
-    mine = student.workspace / f"exercises/{FOLDER}/source.py"
-    before = mine.read_text()
+    file = student.workspace / f"exercises/{FOLDER}/source.py"
+    text = file.read_text()
     runs = len(list(student.workspace.glob("runs/1.1/*/run.json")))
-    said: list[bytes] = []
+    lines: list[bytes] = []
     process = student.begins("watch", "1.1", "--set", "depth=3")
     try:
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
 
         def has_said(words: bytes) -> bool:
-            said.append(process.stderr.read() or b"" if process.stderr else b"")
-            return words in b"".join(said)
+            lines.append(process.stderr.read() or b"" if process.stderr else b"")
+            return words in b"".join(lines)
 
         until(lambda: has_said(b"watching 3 files of 1.1"), "the beginning")
-        mine.write_text(before + "\n# saved\n")
+        file.write_text(text + "\n# saved\n")
         until(lambda: has_said(b"watching; Ctrl-C ends"), "the run after a save")
         assert len(list(student.workspace.glob("runs/1.1/*/run.json"))) == runs + 1
-        mine.write_text("if\n")
+        file.write_text("if\n")
         until(lambda: has_said(b"source.py:1: invalid syntax; it was not run"), "the complaint about the syntax")
         process.send_signal(signal.SIGINT)
         assert process.wait(STUCK_S) == 0
@@ -66,13 +66,13 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
         process.communicate()
     restored = student.documents("reset", "1.1")["files"]
     assert Path(restored[f"{FOLDER}/source.py"]).read_text() == "if\n"
-    assert mine.read_text() == before
+    assert file.read_text() == text
 
 
 @pytest.mark.slow
 def test_break_code_is_found_and_repaired(student: Learner) -> None:
-    broken = student.documents("break", "1.1", "--how", "code")
-    assert broken["faults"] == {"ten-times": "the litres are ten times too many"}
+    drill = student.documents("break", "1.1", "--how", "code")
+    assert drill["faults"] == {"ten-times": "the litres are ten times too many"}
     copy = student.workspace / "broken/1.1/helper.py"
     assert "LITRES = 15.0" in copy.read_text()
     assert "LITRES = 1.5\n" in (student.workspace / "exercises/shared/helper.py").read_text()

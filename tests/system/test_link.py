@@ -34,14 +34,14 @@ def _cable(learner: Learner, node: int) -> str:
 
 
 def test_deploy_lays_a_delay_or_says_why_not(somebody: Learner) -> None:
-    tried = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None)
-    if tried.code == 0:  # a kernel with netem: there and back takes twice the delay
+    result = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None)
+    if result.code == 0:  # a kernel with netem: there and back takes twice the delay
         assert "netem" in _cable(somebody, 0)
         somebody.types("destroy", "3", "--yes", "--discard")
         return
-    assert tried.code == 3
-    assert "this kernel has no netem" in tried.err
-    assert "the speed alone: 100mbit" in tried.err
+    assert result.code == 3
+    assert "this kernel has no netem" in result.err
+    assert "the speed alone: 100mbit" in result.err
     assert somebody.documents("status")["stacks"] == []
 
 

@@ -24,7 +24,7 @@ def test_what_forbids_namespaces_is_named_with_its_remedy(tmp_path: Path) -> Non
         if os.geteuid():  # there the owner of /tmp has no name
             learner.workspace.mkdir()
             learner.types("trust", str(learner.workspace))
-        refused = learner.types("deploy", "3", "--link", "1gbit", code=3)
+        result = learner.types("deploy", "3", "--link", "1gbit", code=3)
         assert learner.documents("status")["stacks"] == []
-    assert "does not let you create namespaces" in refused.err
-    assert "sudo sysctl -w user.max_net_namespaces=10000" in " ".join(refused.err.split())
+    assert "does not let you create namespaces" in result.err
+    assert "sudo sysctl -w user.max_net_namespaces=10000" in " ".join(result.err.split())

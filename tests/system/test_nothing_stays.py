@@ -43,7 +43,7 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     learner.takes_ports()
     script = tmp_path / "leaves.py"
     script.write_text(LEAVES)
-    own = ("run", "--script", str(script), "--nodes", "1", "--launcher")
+    command = ("run", "--script", str(script), "--nodes", "1", "--launcher")
 
     def holds_what_it_held() -> bool:
         return [path.name for path in temporary.iterdir()] == ["somebody's"]
@@ -54,18 +54,18 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
         by_hand = Path(learner.types("ssh", "3", "--", "mktemp -d").out.strip())
         assert by_hand.is_dir()
         assert holds_what_it_held()
-        learner.types(*own, "torchrun", "--", "0")
+        learner.types(*command, "torchrun", "--", "0")
         assert holds_what_it_held()
         places = json.loads((learner.run_folder() / "outputs/node0/places.json").read_text())
         assert not os.path.lexists(places["TMPDIR"])
         assert Path(places["TRITON_CACHE_DIR"], "kernel").exists(), "what makes the next run fast stays as long as the lab"
-        learner.types(*own, "python", "--", "3", code=4)
+        learner.types(*command, "python", "--", "3", code=4)
         assert holds_what_it_held()
-        learner.types(*own, "python", "--detach", "--", "stay")
+        learner.types(*command, "python", "--detach", "--", "stay")
         learner.types("cancel")
         assert holds_what_it_held()
         cancelled = learner.run_folder()
-        client = learner.begins(*own, "python", "--", "stay")
+        client = learner.begins(*command, "python", "--", "stay")
         until(lambda: learner.run_folder() != cancelled, "the record of a run")
         until(lambda: any(b"stays" in path.read_bytes() for path in learner.run_folder().glob("logs/*rank0.log")), "the run")
         os.kill(client.pid, signal.SIGKILL)

@@ -40,7 +40,7 @@ Z9: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the program and its course, with one entry more in its table of GPUs."""
+    """Return a copy of the program and its course, with one entry more in its table of GPUs."""
     root = tmp_path_factory.mktemp("copy")
     for part in PARTS:
         shutil.copytree(ROOT / part, root / part)
@@ -52,7 +52,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_program(program: Path, *words: str, workspace: Path) -> subprocess.CompletedProcess[str]:
-    """What Python ends with in the copy, whose packages come before those of the checkout."""
+    """Return what Python ends with in the copy, whose packages come before those of the checkout."""
     environ = {
         **os.environ,
         "PYTHONPATH": f"{program / 'src'}{os.pathsep}{ROOT}",
@@ -66,24 +66,24 @@ def run_program(program: Path, *words: str, workspace: Path) -> subprocess.Compl
 
 @pytest.fixture(scope="module")
 def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the copy says of the invented GPU."""
-    done = run_program(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert Path(said["program"]).is_relative_to(program)
-    return said
+    """Return what the copy says of the invented GPU."""
+    result = run_program(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
+    assert result.returncode == 0, result.stderr
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert Path(document["program"]).is_relative_to(program)
+    return document
 
 
 @pytest.mark.slow
 def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) -> None:
-    done = run_program(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
-    assert done.returncode == 0, done.stdout
+    result = run_program(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
+    assert result.returncode == 0, result.stdout
 
 
 def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
     for command in ("deploy", "run"):
-        shown = run_program(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
-        assert "z9" in shown, command
+        output = run_program(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
+        assert "z9" in output, command
 
 
 @pytest.mark.slow

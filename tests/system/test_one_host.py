@@ -61,13 +61,13 @@ def _sleeps(pid: int) -> bool:
 
 
 def _daemon(somebody: Learner, *words: str) -> int:
-    """The process with this command line, of this lab."""
-    wanted = "\0".join((*words, "")).encode()
+    """Return the process with this command line, of this lab."""
+    command = "\0".join((*words, "")).encode()
     lines = []
     for pid in somebody.processes():
         with suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile is no daemon
             lines.append((pid, (Path("/proc") / str(pid) / "cmdline").read_bytes()))
-    return next(pid for pid, line in lines if line == wanted)
+    return next(pid for pid, line in lines if line == command)
 
 
 @pytest.mark.slow
@@ -77,9 +77,9 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
     assert MISSING in said
     assert "SLURMD_NODENAME" in said
     assert "sudo sysctl -w user.max_net_namespaces=10000; then gpucourse deploy 2" in said
-    shown = " ".join(somebody.types("status").out.split())
-    assert MISSING in shown
-    assert "sudo sysctl -w user.max_net_namespaces=10000" in shown
+    output = " ".join(somebody.types("status").out.split())
+    assert MISSING in output
+    assert "sudo sysctl -w user.max_net_namespaces=10000" in output
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
     # A batch job: slurmctld takes one of srun for running if it is killed before it has stored that job's end.
     inner = "srun sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'"
@@ -93,10 +93,10 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
 def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
-    told = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
-    assert told["node0"].startswith("its slurmctld has ended")
-    assert told["node2"] == "its slurmd has ended"
-    assert sorted(told) == ["node0", "node2"]
+    details = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
+    assert details["node0"].startswith("its slurmctld has ended")
+    assert details["node2"] == "its slurmd has ended"
+    assert sorted(details) == ["node0", "node2"]
     somebody.types("deploy", "2")
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
     assert slurm.on_head(somebody, "sinfo -h -N -t idle -o %N").split() == ["node1", "node2", "node3"]
@@ -148,6 +148,6 @@ def test_plain_user_to_whom_no_numbers_are_lent_runs_a_job(tmp_path: Path) -> No
     with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
         learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
         with learner.leaves_nothing():
-            said = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
-            assert "sudo usermod --add-subuids" in said
+            output = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
+            assert "sudo usermod --add-subuids" in output
             assert slurm.on_head(learner, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"

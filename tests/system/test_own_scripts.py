@@ -65,7 +65,7 @@ class Pairs:
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as somebody else has it: a script, a module and a package beside it, a data folder."""
+    """Return a folder as somebody else has it: a script, a module and a package beside it, a data folder."""
     folder = tmp_path_factory.mktemp("theirs")
     (folder / "models").mkdir()
     (folder / "data").mkdir()
@@ -79,12 +79,12 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_torchrun_script_runs_as_it_is_with_two_processes_a_node(lab: Learner, script: Path) -> None:
-    typed = lab.types(
+    result = lab.types(
         "run", "--script", str(script), "--launcher", "torchrun", "--nodes", "2", "--procs", "2",
         "--with", str(script.parent / "data"), "--torchrun", "--max-restarts=1 --monitor-interval 0.05",
         "--", "3", "2", "--note", "a 'quoted' $word",
     )  # fmt: skip
-    assert "models/line.py, pairs.py" in typed.err
+    assert "models/line.py, pairs.py" in result.err
     record = lab.newest_run()
     assert (record["state"], record["world_size"], record["max_restarts"]) == ("succeeded", 4, 1)
     assert [end["group"] for end in record["rank_exits"]] == [4] * 4
@@ -141,11 +141,11 @@ def test_env_reaches_the_script_secrets_are_in_no_file_and_own_checks_are_judged
         "run", "--script", str(tmp_path / "alone.py"), "--launcher", "python", "--nodes", "1", "--env", "MINE=a b",
         "--env", "TOKEN", "--checks", str(tmp_path / "checks.yaml"),
     )  # fmt: skip
-    typed = lab.types(*words, code=5, TOKEN=secret)
+    result = lab.types(*words, code=5, TOKEN=secret)
     log = (lab.run_folder() / "logs/node0-rank0.log").read_text()
     assert "in a list of processes: False" in log
     assert f"mine a b {len(secret)}" in log
-    assert "It went far: 5 steps; expected at least 9 steps [far]" in " ".join(typed.out.split())
+    assert "It went far: 5 steps; expected at least 9 steps [far]" in " ".join(result.out.split())
     record = lab.newest_run()
     assert (record["state"], record["verdict"]) == ("succeeded", "failed")
     assert (record["environment"], record["handed_on"]) == ({"MINE": "a b"}, ["TOKEN"])
@@ -164,14 +164,14 @@ def test_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) 
     )
     (tmp_path / "mine.py").write_text(mine)
     mine_too = "run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1", "--profile"
-    typed = lab.types(*mine_too, "--", "a", "b")
-    assert "['a', 'b'] __main__" in typed.err
+    result = lab.types(*mine_too, "--", "a", "b")
+    assert "['a', 'b'] __main__" in result.err
     outputs = lab.run_folder() / "outputs/node0"
     profile = json.loads((outputs / "profile.json").read_text())
     assert {"aten::mm": 5}.items() <= {row["operation"]: row["calls"] for row in profile["rows"]}.items()
     assert (profile["where"], (outputs / "trace.json.gz").read_bytes()[:2]) == ("on the processor", b"\x1f\x8b")
     assert "aten::mm" in (outputs / "profile.txt").read_text()
-    assert "it gives no points" in typed.out
+    assert "it gives no points" in result.out
     assert "not for slurm" in lab.types("run", "3.1", "--launcher", "slurm", "--profile", code=2).err
 
 
@@ -202,17 +202,17 @@ def test_run_is_recorded_to_its_end_if_drawing_the_screen_fails(lab: Learner, tm
     script = tmp_path / "ends.py"
     script.write_text("print('hello')\nraise SystemExit(3)\n")
     words = ("run", "--script", str(script), "--launcher", "python", "--nodes", "1")
-    typed = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WITH_FAULTS, " ".join(PLANTED), *words],
         env=lab.environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert typed.returncode == 4, typed.stderr
+    assert result.returncode == 4, result.stderr
     log = (lab.workspace / ".gpucourse" / "gpucourse.log").read_text(encoding="utf-8")
     for part in PLANTED.values():
-        assert typed.stderr.count(f"! could not {part}: IndexError: planted") == 1, part
+        assert result.stderr.count(f"! could not {part}: IndexError: planted") == 1, part
         assert len([line for line in log.splitlines() if f": could not {part}: IndexError" in line]) == 1, part
     record = lab.newest_run()
     assert (record["state"], record["collected"]) == ("failed", True)

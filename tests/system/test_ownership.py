@@ -34,7 +34,7 @@ def canary(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trap(tmp_path: Path, canary: Path) -> Path:
-    """A workspace that anybody may write to, whose lab is reached by a command."""
+    """Return a workspace that anybody may write to, whose lab is reached by a command."""
     paths = open_workspace(tmp_path / "trap").paths
     host_key = ensure_client_key(paths.client_key)
     node = NODE | {"host_key": host_key, "proxy": f"touch {shlex.quote(str(canary))}"}
@@ -59,9 +59,9 @@ def test_status_runs_nothing_of_others_until_it_is_trusted(
     monkeypatch.chdir(trap / "below" if way == "parent" else trap.parent)
     learner.environ["GPUCOURSE_WORKSPACE"] = str(trap) if way == "variable" else ""
     words = ("--workspace", str(trap)) if way == "option" else ()
-    refused = learner.types("status", *words, code=3)
-    assert f"every user of this computer may write to {trap}" in refused.err
-    assert f"gpucourse trust {trap}" in refused.err
+    result = learner.types("status", *words, code=3)
+    assert f"every user of this computer may write to {trap}" in result.err
+    assert f"gpucourse trust {trap}" in result.err
     assert not canary.exists()
     if way == "parent":
         learner.types("trust", str(trap))

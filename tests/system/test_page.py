@@ -48,7 +48,7 @@ class _Counting(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server on loopback that counts requests."""
+    """Yield a server on loopback that counts requests."""
     _Counting.paths.clear()
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Counting) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -67,7 +67,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
-    """A page with two runs of one exercise."""
+    """Return a page with two runs of one exercise."""
     learning = Learning(tmp_path, monkeypatch, capfd)
     head = "# yaml-language-server: $schema=../module.schema.json\n"
     learning.put(f"modules/{FOLDER}/module.yaml", head + MANIFEST.replace(CHECKS, PLOT + CHECKS, 1))

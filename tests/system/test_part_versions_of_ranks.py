@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    """A workspace and one judge for all versions."""
+    """Yield a workspace and one judge for all versions."""
     with open_context(tmp_path_factory.mktemp("versions") / "workspace") as context:
         yield context
 

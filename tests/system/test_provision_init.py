@@ -28,12 +28,12 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def stack(lab: Lab, text: str, **more: Any) -> TerraformStack:
+def stack(lab: Lab, text: str, **options: Any) -> TerraformStack:
     template = lab.root / "template"
     template.mkdir(exist_ok=True)
     (template / "main.tf").write_text(text, encoding="utf-8")
     environ = {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache")}
-    made = lab.stack(template=template, **{"environ": environ, **more})
+    made = lab.stack(template=template, **{"environ": environ, **options})
     made.variables = {}
     return made
 
@@ -44,7 +44,7 @@ def stages(lab: Lab) -> int:
 
 @pytest.fixture
 def mirror(lab: Lab) -> Path:
-    """A folder with one small provider in it, which is never started: no resource of the stack is its."""
+    """Return a folder with one small provider in it, which is never started: no resource of the stack is its."""
     answer = subprocess.run([*lab.binary.argv, "version", "-json"], capture_output=True, check=True).stdout
     platform = re.findall(r'"platform": "(\w+)"', answer.decode())[0]
     program = lab.root / "mirror" / "example.com" / "acme" / "tiny" / "1.2.3" / platform / "terraform-provider-tiny_v1.2.3"

@@ -33,7 +33,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def terraform_of(paths: StackPaths) -> int:
-    """The process id of the Terraform at work on the stack."""
+    """Return the process id of the Terraform at work on the stack."""
     assert is_held(paths.terraform_lock)
     words = holder(paths.terraform_lock)
     return int(words.rpartition("process ")[2].rstrip(")"))
@@ -59,12 +59,12 @@ def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_goes_on(
     until(lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes(), "node 0 up")
     child.send_signal(signal.SIGINT)
     assert child.wait(STUCK_S) == ExitCode.INTERRUPTED
-    said = lab.output_file.read_text(encoding="utf-8")
-    assert said.count("stopping: Terraform finishes what is in flight") == 1
-    assert "Interrupted terraform apply was stopped after 3 changes" in said
+    text = lab.output_file.read_text(encoding="utf-8")
+    assert text.count("stopping: Terraform finishes what is in flight") == 1
+    assert "Interrupted terraform apply was stopped after 3 changes" in text
     log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")
     assert log.count("Interrupt received") == 1
-    assert "Traceback" not in said + log
+    assert "Traceback" not in text + log
 
     assert "terraform_data.node[0]" in lab.stack().addresses()
     lab.forget(1)

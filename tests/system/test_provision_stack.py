@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Lab:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB; skips where this machine does not let us mount one."""
+    """Yield a disk of 4 MiB; skips where this machine does not let us mount one."""
     where = tmp_path / "disk"
     where.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(where)], capture_output=True, check=False)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def two(learner: Learner) -> Learner:
-    """A learner with two nodes of their own, to be harmed."""
+    """Return a learner with two nodes of their own, to be harmed."""
     learner.types("deploy", "3")
     return learner
 
@@ -40,9 +40,9 @@ def test_deploy_heals_nodes_that_died_before_a_run(lab: Learner) -> None:
     ports = [node["port"] for node in lab.documents("status")["stacks"][0]["deployment"]["nodes"]]
     kill_nodes(lab)
     assert "gpucourse deploy 3" in lab.types("status").out
-    typed = lab.types("run", "3.1", code=7)
-    assert "2 of 2 nodes failed" in typed.err
-    assert "gpucourse deploy" in typed.err
+    result = lab.types("run", "3.1", code=7)
+    assert "2 of 2 nodes failed" in result.err
+    assert "gpucourse deploy" in result.err
     healed = lab.documents("deploy", "3")
     assert len(healed["healed"]) == 2
     assert [node["port"] for node in healed["deployment"]["nodes"]] == ports
@@ -72,12 +72,12 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
     stays = two.run_folder().name
     assert f"{stays} may still run on these nodes" in two.types(*endless, "--nodes", "2").err
     goes = two.run_folder().name
-    refused = " ".join(two.types("deploy", "3", "--nodes", "1", code=2).err.split())
-    assert f"and run {goes} is still on them: this needs a confirmation, and there is no terminal" in refused
-    assert "gpucourse deploy 3 --target local --nodes 1 --yes" in refused
-    assert stays not in refused
-    planned = " ".join(two.types("deploy", "3", "--nodes", "1", "--dry-run").out.split())
-    assert f"run {goes} on 03-local, whose end was never seen, will be stopped, and its outputs collected" in planned
+    message = " ".join(two.types("deploy", "3", "--nodes", "1", code=2).err.split())
+    assert f"and run {goes} is still on them: this needs a confirmation, and there is no terminal" in message
+    assert "gpucourse deploy 3 --target local --nodes 1 --yes" in message
+    assert stays not in message
+    output = " ".join(two.types("deploy", "3", "--nodes", "1", "--dry-run").out.split())
+    assert f"run {goes} on 03-local, whose end was never seen, will be stopped, and its outputs collected" in output
     assert "was still running: stopping it" in two.types("deploy", "3", "--nodes", "1", "--yes").err
     states = {run["id"]: (run["state"], run["collected"]) for run in two.documents("runs")["runs"]}
     assert states == {goes: ("cancelled", True), stays: ("running", False)}
@@ -89,9 +89,9 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
 @pytest.mark.slow
 def test_two_deploys_at_once_make_one_lab(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
-    printed = [process.communicate(timeout=STUCK_S)[1].decode() for process in both]
-    assert [process.returncode for process in both] == [0, 0], printed
-    assert sum("waiting for 'deploy 3'" in text for text in printed) <= 1
+    output = [process.communicate(timeout=STUCK_S)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0], output
+    assert sum("waiting for 'deploy 3'" in text for text in output) <= 1
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
 
 
@@ -100,10 +100,10 @@ def test_deploy_and_destroy_go_on_after_ctrl_c(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "16")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
     deploying.send_signal(signal.SIGINT)
-    _, printed = deploying.communicate(timeout=STUCK_S)
-    assert deploying.returncode in {0, 130}, printed.decode()  # 0: all nodes were there before the signal arrived
+    _, output = deploying.communicate(timeout=STUCK_S)
+    assert deploying.returncode in {0, 130}, output.decode()  # 0: all nodes were there before the signal arrived
     if deploying.returncode == 130:
-        assert b"gpucourse deploy 3 continues, gpucourse destroy 3 takes it down" in printed
+        assert b"gpucourse deploy 3 continues, gpucourse destroy 3 takes it down" in output
         assert learner.documents("status")["stacks"][0]["deployment"]["phase"] == "failed"
         learner.types("deploy", "3", "--nodes", "2")
         learner.types("ssh", "3", "--node", "1", "--", "true")
@@ -123,8 +123,8 @@ def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
     deploying = learner.begins("deploy", "3")
     until(began.exists, what="the plan")
     deploying.send_signal(signal.SIGINT)
-    _, printed = deploying.communicate(timeout=STUCK_S)
-    assert deploying.returncode == 130, printed.decode()
+    _, output = deploying.communicate(timeout=STUCK_S)
+    assert deploying.returncode == 130, output.decode()
     assert learner.documents("status")["stacks"] == []
     assert not (learner.stack_folder() / "terraform").exists(), "of the stack only the log is left that the error names"
 

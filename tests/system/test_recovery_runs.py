@@ -41,12 +41,12 @@ with open(out / "huge.bin", "wb") as file:
 """
 
 
-def run(lab: Learner, script: str, *more: str, code: int) -> tuple[str, str]:
+def run(lab: Learner, script: str, *options: str, code: int) -> tuple[str, str]:
     """Run a script on both nodes without torch; standard output and error."""
-    typed = lab.types("run", "--script", script, "--launcher", "python", *more, code=code)
-    assert "Traceback" not in typed.err
+    result = lab.types("run", "--script", script, "--launcher", "python", *options, code=code)
+    assert "Traceback" not in result.err
     lab.check_nothing_runs()
-    return typed.out, typed.err
+    return result.out, result.err
 
 
 def write(folder: Path, text: str) -> str:
@@ -92,12 +92,12 @@ def test_odd_outputs_are_collected_as_they_are_or_refused_by_name(lab: Learner, 
     outputs = lab.run_folder() / "outputs/node0"
     assert (outputs / "good.txt").read_text() == "good"
     assert {path.name for path in outputs.iterdir()} <= {"good.txt", "metrics.json"}
-    refused = {(item["node"], item["name"]) for item in lab.newest_run()["refused"]}
+    refusals = {(item["node"], item["name"]) for item in lab.newest_run()["refused"]}
     for name in ("leak", "folder", "huge.bin"):
-        assert {("node0", name), ("node1", name)} <= refused
+        assert {("node0", name), ("node1", name)} <= refusals
         assert name in out + err
     assert "GiB" in out + err
-    [name] = {name for _, name in refused if "ird" in name}
+    [name] = {name for _, name in refusals if "ird" in name}
     assert "\n" not in name, "a line break in a name would forge a line"
 
 

@@ -113,12 +113,12 @@ def test_collect_copies_outputs_once(lab: SshLab, tmp_path: Path) -> None:
     got = {o.path.removeprefix("outputs/node0/"): (o.bytes, o.sha256) for o in home.outputs}
     assert set(got) == {"deep/er/m.json", "b", "here.csv", "plots/p.png"}
     assert got["b"] == (256, hashlib.sha256(bytes(range(256))).hexdigest())
-    refused = {r.name: r.reason for r in home.refused}
-    assert set(refused) == {"link", "pipe", "huge", "../../../*", "/etc/*", "etc/passwd"}
-    assert refused["huge"] == "too large: 4.9 KiB, the limit for one file is 3.9 KiB"
-    assert "link" in refused["link"]
-    assert "plain file" in refused["pipe"]
-    assert "leads out" in refused["../../../*"]
+    refusal = {r.name: r.reason for r in home.refused}
+    assert set(refusal) == {"link", "pipe", "huge", "../../../*", "/etc/*", "etc/passwd"}
+    assert refusal["huge"] == "too large: 4.9 KiB, the limit for one file is 3.9 KiB"
+    assert "link" in refusal["link"]
+    assert "plain file" in refusal["pipe"]
+    assert "leads out" in refusal["../../../*"]
     assert home.environments["node0"]["hostname"]
     assert home.environments["node0"]["packages"]["torch"]
     inode = (run.paths.node_outputs("node0") / "b").stat().st_ino
@@ -143,9 +143,9 @@ def test_collect_goes_on_where_it_was_cut(lab: SshLab, tmp_path: Path) -> None:
         for n in range(40):
             assert (run.paths.node_outputs("node0") / str(n)).read_bytes() == bytes([n]) * 200_000
         line.refuse()
-        gone = run.collect()
-        assert [missed.node for missed in gone.unreachable] == ["node0"]
-        assert gone.outputs == []
+        refusals = run.collect()
+        assert [missed.node for missed in refusals.unreachable] == ["node0"]
+        assert refusals.outputs == []
         run.fleet.close()
     finally:
         line.close()

@@ -61,14 +61,14 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
-    made: list[Run] = []
+    calls: list[Run] = []
 
     def prepare_run(script: str, *arguments: str, **options: object) -> Run:
-        made.append(prepare(lab, tmp_path, script, *arguments, **options))  # type: ignore[arg-type]
-        return made[-1]
+        calls.append(prepare(lab, tmp_path, script, *arguments, **options))  # type: ignore[arg-type]
+        return calls[-1]
 
     yield prepare_run
-    for run in made:
+    for run in calls:
         execute.cancel(run.fleet, run.plan.run_id, 0.2)
         for node in run.plan.nodes:
             assert not find_marked_processes(run.folder(node.name)), "processes of the run are left"

@@ -42,23 +42,23 @@ dist.destroy_process_group()
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # IPv4, IPv4 in IPv6, IPv6
 
 
-def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
-    """The addresses on which rank 0 and its parent listen while it is in the process group, as /proc spells them."""
+def _listens(tmp_path: Path, *command: str, **options: str) -> set[str]:
+    """Return the addresses on which rank 0 and its parent listen while it is in the process group, as /proc spells them."""
     script = tmp_path / "meet.py"
     script.write_text(SCRIPT, encoding="utf-8")
     env = environment.make_node_environment(
         name="n0", uid="u", user="learner", python=sys.executable, home=tmp_path, shell="/bin/sh", host={"LD_LIBRARY_PATH": ""}
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *command, str(script)],
-        env={**env, "GLOO_SOCKET_IFNAME": "lo", **more},
+        env={**env, "GLOO_SOCKET_IFNAME": "lo", **options},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=STUCK_S,
         check=False,
     )
-    line = next((line for line in done.stdout.splitlines() if line.startswith("LISTENS ")), done.stderr)
+    line = next((line for line in result.stdout.splitlines() if line.startswith("LISTENS ")), result.stderr)
     return set(line.split()[2:])
 
 

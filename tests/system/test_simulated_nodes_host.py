@@ -47,7 +47,7 @@ def own_lab(tmp_path: Path) -> Iterator[SimulatedNodes]:
 
 @pytest.fixture
 def empty_lab(tmp_path: Path) -> Iterator[SimulatedNodes]:
-    """A lab whose nodes the test brings up."""
+    """Yield a lab whose nodes the test brings up."""
     with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         yield lab
 
@@ -141,14 +141,14 @@ def test_driver_heals_a_node_that_lost_a_part(lab: SimulatedNodes) -> None:
 def test_many_drivers_start_one_host(empty_lab: SimulatedNodes) -> None:
     count = 6
     with ThreadPoolExecutor(count) as pool:
-        done = list(pool.map(lambda number: empty_lab.drive("up", f"node{number}"), range(count)))
-    assert [process.returncode for process in done] == [0] * count
+        result = list(pool.map(lambda number: empty_lab.drive("up", f"node{number}"), range(count)))
+    assert [process.returncode for process in result] == [0] * count
     carriers = processes.list_carriers(processes.marker(processes.STACK, empty_lab.uid))
     assert [pid for pid in carriers if processes.command_of(pid)] == [empty_lab.host_pid]
     assert len({empty_lab.read(f"node{number}").port for number in range(count)}) == count
     with ThreadPoolExecutor(count) as pool:
-        done = list(pool.map(lambda number: empty_lab.drive("down", f"node{number}"), range(count)))
-    assert [process.returncode for process in done] == [0] * count
+        result = list(pool.map(lambda number: empty_lab.drive("down", f"node{number}"), range(count)))
+    assert [process.returncode for process in result] == [0] * count
     assert empty_lab.leftovers() == []
 
 

@@ -36,7 +36,7 @@ def nothing_runs_on(lab: SimulatedNodes) -> Iterator[None]:
 
 
 def list_processes(lab: SimulatedNodes) -> list[int]:
-    """The processes on the node, without the host."""
+    """Return the processes on the node, without the host."""
     return processes.list_carriers(processes.marker(processes.NODE, f"{lab.uid}/node0"))
 
 
@@ -63,8 +63,8 @@ def test_terminal_has_the_size_and_the_keys_of_the_client(lab: SimulatedNodes) -
             process.change_terminal_size(132, 50)
             lines.append(await process.stdout.readline())
             process.stdin.write("\x03")
-            done = await process.wait()
-            return [*(line.strip() for line in lines), done.exit_signal[0]]
+            code = await process.wait()
+            return [*(line.strip() for line in lines), code.exit_signal[0]]
 
     assert asyncio.run(ask()) == ["17 91", "ready", "50 132", "INT"]
 
@@ -111,7 +111,7 @@ def test_processes_end_when_their_client_is_killed(lab: SimulatedNodes, script: 
 
 
 def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.Popen[bytes]:
-    """A client whose command has begun: its first line has come."""
+    """Return a client whose command has begun: its first line has come."""
     words = [need("ssh"), *terminal, *lab.options("node0"), lab.address("node0"), script]
     client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert client.stdout is not None

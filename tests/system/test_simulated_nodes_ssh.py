@@ -54,9 +54,9 @@ def test_node_refuses_another_user_and_another_key(lab: SimulatedNodes, who: str
     user = "nobody" if who == "another user" else lab.node("node0").user
     more = ["-o", "PubkeyAuthentication=no"] if who == "no key" else []
     words = [need("ssh"), *options, *more, f"{user}@127.0.0.1", "echo in"]
-    done = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
-    assert (done.returncode, done.stdout) == (255, b"")
-    assert b"Permission denied" in done.stderr
+    result = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
+    assert (result.returncode, result.stdout) == (255, b"")
+    assert b"Permission denied" in result.stderr
 
 
 def test_node_answers_on_loopback_only(lab: SimulatedNodes) -> None:
@@ -108,7 +108,7 @@ def test_port_is_forwarded_each_way(way: str, lab: SimulatedNodes) -> None:
 
 
 def name_that_is_not_utf8(folder: Path) -> list[str]:
-    """A file with such a name, where the file system has them."""
+    """Return a file with such a name, where the file system has them."""
     name = os.fsdecode(b"not\xffutf8")
     try:
         (folder / name).write_bytes(b"odd")
@@ -126,5 +126,5 @@ def first_line(port: int) -> bytes:
 
 
 def run(words: list[str]) -> tuple[int, bytes]:
-    done = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
-    return done.returncode, done.stdout + done.stderr
+    result = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
+    return result.returncode, result.stdout + result.stderr

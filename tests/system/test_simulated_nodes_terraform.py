@@ -80,10 +80,10 @@ class Terraformed:
         return self.output()
 
     def output(self) -> list[Node]:
-        done = subprocess.run(
+        result = subprocess.run(
             [*self.argv, "output", "-json"], cwd=self.folder, capture_output=True, text=True, timeout=STUCK_S, check=True
         )
-        nodes: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]["value"]
+        nodes: list[dict[str, Any]] = json.loads(result.stdout)["nodes"]["value"]
         self.nodes.nodes = [Node(**node) for node in nodes]
         return self.nodes.nodes
 
@@ -140,8 +140,8 @@ def test_stack_passes_its_own_checks(tmp_path: Path) -> None:
     shutil.copytree(STACK.parents[1] / "modules" / "slurm", tmp_path / "modules" / "slurm")
     for words in (["init", "-input=false"], ["fmt", "-check", "-recursive"], ["validate"], ["test"]):
         command = [*any_terraform().argv, *words]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
 
 
 def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
@@ -153,7 +153,7 @@ def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
 
 
 def list_drivers(stack: Terraformed) -> list[int]:
-    """The drivers of this stack that run now."""
+    """Return the drivers of this stack that run now."""
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if str(stack.nodes.folder).encode() in command(entry)]
 
 

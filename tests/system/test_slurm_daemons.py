@@ -123,7 +123,7 @@ class Work:
 
 @pytest.fixture
 def work(cluster: Learner, tmp_path: Path) -> Iterator[Work]:
-    """A run that somebody follows, as soon as its job began."""
+    """Yield a run that somebody follows, as soon as its job began."""
     go = Path("/shared") / tmp_path.name
     running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
     try:
@@ -161,7 +161,7 @@ def test_node_that_fails_under_a_job_is_named_and_its_job_starts_again(cluster: 
 
 
 def type_command(cluster: Learner, line: str) -> None:
-    """The command that a line of the screen names to skip a wait, or to let a job go. It may come too late: no harm."""
+    """Type the command that a line of the screen names to skip a wait, or to release a job. It may come too late: no harm."""
     if named := re.search(r"To (?:skip them|let it go): gpucourse ([^;]+)", line):
         cluster.types(*named[1].split(), code=None)
 
@@ -181,8 +181,8 @@ def _of(process: Path, workspace: str) -> bool:
 
 @pytest.mark.slow
 def test_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(cluster: Learner, tmp_path: Path) -> None:
-    own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
-    cluster.types(*slurm.OWN, own, "--detach")
+    script = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
+    cluster.types(*slurm.OWN, script, "--detach")
     number = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
     _kill_host(cluster)
     assert all("has ended" in detail for detail in read_troubles(cluster).values())
@@ -191,7 +191,7 @@ def test_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(cluster: Lea
     assert read_troubles(cluster) == {}
     for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
         slurm.on_head(cluster, "srun true")
-    cluster.types(*slurm.OWN, own, "--detach")
+    cluster.types(*slurm.OWN, script, "--detach")
     assert slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
     first, second = cluster.documents("runs")["runs"][-2:]
     assert (first["state"], second["state"]) == ("lost", "running")
@@ -206,9 +206,9 @@ def test_destroy_leaves_nothing_after_kill_9_of_every_daemon_and_of_the_host(clu
     for name in ("node0", "node1", "node2"):
         for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
             slurm.inside(cluster, name, "pkill", "-KILL", "-x", daemon)
-    said = " ".join(read_troubles(cluster).values())
+    text = " ".join(read_troubles(cluster).values())
     for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
-        assert daemon in said
+        assert daemon in text
     _kill_host(cluster)
     cluster.types("destroy", "2", "--yes", "--discard")
     assert cluster.processes() == []  # and so no socket and no namespace of one

@@ -28,7 +28,7 @@ def have_all_passed(cluster: Learner) -> bool:
 
 
 def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
-    """The course's solution as the learner's part, with changes."""
+    """Write the course's solution as the learner's part, with changes."""
     text = (slurm.EXERCISES / "solutions" / name).read_text()
     for old, new in changes:
         assert old in text
@@ -37,7 +37,7 @@ def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
 
 
 def deliver(cluster: Learner, name: str) -> None:
-    """The part as it is delivered."""
+    """Put the part back as it is delivered."""
     (cluster.workspace / "exercises/02-slurm" / name).write_bytes((slurm.EXERCISES / name).read_bytes())
 
 
@@ -105,14 +105,14 @@ def test_cluster_of_somebody_else_runs_a_job_and_keeps_nothing(cluster: Learner,
     (guest.workspace / "gpucourse.yaml").write_text(settings, encoding="utf-8")
     public = tmp_path / "host.pub"
     public.write_text(f"{there['host_key']}\n", encoding="utf-8")
-    said = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
-    own = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
+    output = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
+    script = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
     look = "ls -A ~ /etc/slurm /shared /shared/gpucourse-*/.gpucourse/jobs"
     before = slurm.on_head(cluster, look)
     key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
     machine = f"{there['user']}@{there['address']}:{there['port']}"
-    guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", said.split()[1])
-    ran = guest.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own)
+    guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", output.split()[1])
+    ran = guest.types("run", "--launcher", "slurm", "--nodes", "2", "--script", script)
     assert "partition gpu" in ran.err
     assert guest.newest_run()["mode"] == "hosts"
     receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]

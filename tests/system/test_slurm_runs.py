@@ -82,8 +82,8 @@ def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner,
         "touch $TMPDIR/left",
         "python -c \"import os; raise ValueError('no such model')\"",
     )
-    own = write_batch(tmp_path, "train it.sh", *lines)
-    words = ("run", "--script", own, "--env", "MINE=a", "--env", "TOKEN")
+    batch = write_batch(tmp_path, "train it.sh", *lines)
+    words = ("run", "--script", batch, "--env", "MINE=a", "--env", "TOKEN")
     ran = cluster.types(*words, "--", "hello", code=4, TOKEN="3f9c")
     assert "[script-error]" in ran.out
     assert "ValueError: no such model" in ran.out
@@ -93,14 +93,14 @@ def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner,
     assert "ValueError: no such model" in text
     log = next(cluster.run_folder().glob("logs/*-rank0.log")).read_text()
     assert "ValueError: no such model" in log
-    job_name, tasks, temporary, cache, *more = log.splitlines()[0].split("|")
-    assert (job_name, tasks, more) == ("two words", "2", ["hello", "a", "4"])
+    job_name, tasks, temporary, cache, *fields = log.splitlines()[0].split("|")
+    assert (job_name, tasks, fields) == ("two words", "2", ["hello", "a", "4"])
     assert cache.endswith("/.gpucourse/cache/triton")
     if temporary != "/tmp":  # which it is if a long user name makes the shared path too long for sockets
         assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
-    assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
-    refused = cluster.types("run", "--script", write_batch(tmp_path, "wrong.sh", "#SBATCH --nodez=2"), code=2).err
-    assert "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'" in refused
+    assert (cluster.run_folder() / "job.sbatch").read_text() == Path(batch).read_text()
+    message = cluster.types("run", "--script", write_batch(tmp_path, "wrong.sh", "#SBATCH --nodez=2"), code=2).err
+    assert "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'" in message
     assert slurm.queue(cluster) == []
 
 
@@ -123,20 +123,20 @@ def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Pat
 
 @pytest.mark.slow
 def test_process_that_fails_on_one_of_two_nodes_is_named(cluster: Learner, tmp_path: Path) -> None:
-    own = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(3600)\n")
-    ran = cluster.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own, code=4)
+    script = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(3600)\n")
+    ran = cluster.types("run", "--launcher", "slurm", "--nodes", "2", "--script", script, code=4)
     assert "rank 1 on node2 was the first to fail, with code 7" in ran.out
     assert slurm.queue(cluster) == []
 
 
 def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
-    mine = cluster.workspace / "exercises/02-slurm/first_job.py"
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")
+    file = cluster.workspace / "exercises/02-slurm/first_job.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")
     try:
         cluster.types("run", "2.1", "--set", "jobs=4", "--detach")
     finally:
-        mine.unlink()
+        file.unlink()
     assert len(slurm.queue(cluster)) == 3  # the exercise itself has cancelled the last one
     cluster.types("cancel")
     assert slurm.queue(cluster) == []
@@ -165,13 +165,13 @@ def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learn
     wait = "while [ ! -e go ]; do sleep 0.1; done; echo first > first.txt"
     chain = f'first=$(sbatch --parsable --job-name=first --wrap "{wait}")'
     last = "sbatch --dependency=afterok:$first --job-name='the last' --wrap 'echo last > last.txt; sleep 600'"
-    own = write_batch(tmp_path, "chain.sh", "#SBATCH -N 1", chain, last, "echo all > all.txt")
-    ran = cluster.types("run", "--script", own)
+    batch = write_batch(tmp_path, "chain.sh", "#SBATCH -N 1", chain, last, "echo all > all.txt")
+    ran = cluster.types("run", "--script", batch)
     record = cluster.newest_run()
     later = [(job["job"], job["name"]) for job in record["slurm"]["later"]]
     assert [name for _, name in later] == ["first", "the last"]
-    shown = " ".join(ran.out.split())
-    assert f"2 jobs still running, submitted by this run: {later[0][0]} first, {later[1][0]} the last" in shown
+    output = " ".join(ran.out.split())
+    assert f"2 jobs still running, submitted by this run: {later[0][0]} first, {later[1][0]} the last" in output
     assert {"all.txt"} <= set(read_outputs(cluster))
     work = slurm.on_head(cluster, f"scontrol show job {later[0][0]} | sed -n 's/.*WorkDir=//p'").strip()
     slurm.on_head(cluster, f"touch {work}/go")
@@ -180,8 +180,8 @@ def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learn
     assert f"1 job still running, submitted by this run: {later[1][0]} the last" in " ".join(logs.err.split())
     assert read_outputs(cluster)["first.txt"] == "first\n"
     (cluster.run_folder() / "outputs/node0/last.txt").unlink(missing_ok=True)
-    ended = cluster.types("destroy", "2", "--yes")
-    assert "ending 1 job that its own jobs submitted" in " ".join(ended.err.split())
+    result = cluster.types("destroy", "2", "--yes")
+    assert "ending 1 job that its own jobs submitted" in " ".join(result.err.split())
     assert read_outputs(cluster)["last.txt"] == "last\n"
     record = cluster.newest_run()
     assert (record["slurm"]["later"], record["collected"], record["state"]) == ([], True, "succeeded")

@@ -27,17 +27,17 @@ def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: P
     if os.geteuid() != 0:
         pytest.skip("only root can hide the installed Slurm from a command")
     files = list_installed_files()
-    hidden, cache = whiteouts(tmp_path / "hidden", files), tmp_path / "cache"
+    folder, cache = whiteouts(tmp_path / "hidden", files), tmp_path / "cache"
     learner = Learner(tmp_path / "workspace", {"XDG_CACHE_HOME": str(cache)})
 
-    refused = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")
+    refused = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")
     assert refused.returncode == 3, refused.stderr
     assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in " ".join(refused.stderr.split())
     layer = unpack(cache / "gpucourse" / "slurm" / "0.1", files)
     try:
-        stood = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")
+        stood = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")
         assert stood.returncode == 0, stood.stderr
-        assert str(layer) in without_slurm(learner, hidden, "doctor").stdout
+        assert str(layer) in without_slurm(learner, folder, "doctor").stdout
         on_head = learner.types(
             "ssh", "2", "--", "cat /usr/share/told; srun --gres=gpu:1 sh -c 'hostname; cat /usr/share/told'"
         )
@@ -49,19 +49,19 @@ def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: P
 
 
 def list_installed_files() -> list[Path]:
-    """The files of the installed packages that lie below /usr; skips where there are none."""
+    """Return the files of the installed packages that lie below /usr; skips where there are none."""
     if missing := [tool for tool in ("dpkg", "unshare", "slurmctld", "munged") if shutil.which(tool) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    listed = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip(f"not from packages: {listed.stderr.strip()}")
-    named = {Path("/usr", *Path(line).parts[1:]) if "/usr/" not in line else Path(line) for line in listed.stdout.split("\n")}
+    result = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"not from packages: {result.stderr.strip()}")
+    files = {Path("/usr", *Path(line).parts[1:]) if "/usr/" not in line else Path(line) for line in result.stdout.split("\n")}
     links = {Path("/usr/sbin", name) for name in DAEMONS}
-    return sorted(path for path in named | links if path.is_relative_to("/usr/") and (path.is_symlink() or path.is_file()))
+    return sorted(path for path in files | links if path.is_relative_to("/usr/") and (path.is_symlink() or path.is_file()))
 
 
 def whiteouts(folder: Path, files: Sequence[Path]) -> Path:
-    """What hides these files, laid over /usr."""
+    """Return what hides these files, laid over /usr."""
     for file in files:
         place = folder / file.relative_to("/usr")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -80,10 +80,10 @@ def unpack(layer: Path, files: Sequence[Path]) -> Path:
     return layer
 
 
-def without_slurm(learner: Learner, hidden: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def without_slurm(learner: Learner, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Type a command where no Slurm is installed: it alone does not see those files. Skips where that cannot be."""
-    command = ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(hidden), sys.executable, "-m", "gpucourse", *words]
-    done = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
-    if done.returncode == 77:
-        pytest.skip(f"this machine does not let the test hide files: {done.stderr.strip()}")
-    return done
+    command = ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(folder), sys.executable, "-m", "gpucourse", *words]
+    result = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
+    if result.returncode == 77:
+        pytest.skip(f"this machine does not let the test hide files: {result.stderr.strip()}")
+    return result

@@ -29,9 +29,9 @@ def lay_out(workspace: Path) -> None:
     """Copy the stored workspace, and write what its script wrote on node0: the same metrics, in Python's form of JSON."""
     shutil.copytree(STORED, workspace, ignore=shutil.ignore_patterns("labs", "README.md"))
     run = workspace / "runs" / "3.2" / DDP
-    written = run / "outputs" / "node0" / "metrics.json"
-    written.parent.mkdir(parents=True)
-    written.write_text(json.dumps(json.loads((run / "metrics.json").read_text()), indent=2) + "\n")
+    file = run / "outputs" / "node0" / "metrics.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(json.loads((run / "metrics.json").read_text()), indent=2) + "\n")
 
 
 def find_losses(now: Any, stored: Any, place: str = "") -> list[str]:
@@ -59,7 +59,7 @@ class Learner:
         return out
 
     def asks(self, *words: str, code: int = 0) -> Any:
-        """The JSON document of a command."""
+        """Return the JSON document of a command."""
         return json.loads(self.types(*words, "--json", code=code))
 
     def put_lab(self, stack: str) -> None:
@@ -83,12 +83,12 @@ class Learner:
         return self.look_up_ports()
 
     def look_up_ports(self) -> dict[str, int]:
-        """The ports of the nodes of the one lab that stands."""
+        """Return the ports of the nodes of the one lab that stands."""
         [lab] = deployments.every(open_workspace(self.workspace).paths)
         return {node.name: node.port for node in lab.inventory.nodes} if lab.inventory else {}
 
     def list_resources(self) -> list[str]:
-        """What Terraform knows of the simulated lab of module 3."""
+        """Return what Terraform knows of the simulated lab of module 3."""
         return state.addresses(open_workspace(self.workspace).paths.stack("03-local").state)
 
 
@@ -128,8 +128,8 @@ def test_runs_of_a_stored_workspace_are_read(learner: Learner) -> None:
 
 
 def test_logs_of_a_stored_run(learner: Learner) -> None:
-    said = learner.types("logs", DDP, "--rank", "0")
-    assert "loss 2.3121 before, 0.4881 after 3 epochs" in said
+    result = learner.types("logs", DDP, "--rank", "0")
+    assert "loss 2.3121 before, 0.4881 after 3 epochs" in result
     assert "epoch 3/3  rank 1" in learner.types("logs", DDP)
     learner.types("logs", "20200101-000000-nobody", code=2)
 
@@ -142,9 +142,9 @@ def test_check_of_a_stored_run_holds_its_seal(learner: Learner) -> None:
 
 
 def test_answers_and_points_of_a_stored_workspace(learner: Learner) -> None:
-    said = learner.types("answer", "3.2")
-    assert "your recording shows 35.76 %" in said
-    assert "saved; needs review" in said
+    result = learner.types("answer", "3.2")
+    assert "your recording shows 35.76 %" in result
+    assert "saved; needs review" in result
     part = next(part for part in learner.asks("grade")["parts"] if str(part["module"]) == "3")
     assert part["points"] > 0
     assert "changed" not in json.dumps(part)
@@ -152,11 +152,11 @@ def test_answers_and_points_of_a_stored_workspace(learner: Learner) -> None:
 
 def test_receipt_of_a_stored_workspace_is_kept(learner: Learner) -> None:
     [receipt] = (learner.workspace / "receipts").glob("*.json")
-    before = receipt.read_text()
+    text = receipt.read_text()
     learner.types("status")
     learner.types("destroy", "--all")
-    assert receipt.read_text() == before
-    assert find_losses(to_builtins(read_record(receipt, Receipt)), json.loads(before)) == []
+    assert receipt.read_text() == text
+    assert find_losses(to_builtins(read_record(receipt, Receipt)), json.loads(text)) == []
 
 
 def test_stored_lab_of_each_target_is_read(learner: Learner) -> None:

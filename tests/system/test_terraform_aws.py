@@ -63,13 +63,13 @@ class Terraform:
         self.mirror = mirror
 
     def run(self, folder: Path, *words: str) -> Output:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "AWS_"))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "AWS_"))}
         settings = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_CLI_CONFIG_FILE": os.devnull, **self.attached}
         settings["GOGC"] = "400"  # as gpucourse does: a fifth less of a processor for each start of the provider
         output = subprocess.run(
             [*self.argv, *words],
             cwd=folder,
-            env={**kept, **settings},
+            env={**environment, **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -134,15 +134,15 @@ def _tests_of(name: str) -> Path:
 def test_terraform_keeps_the_promises_of_a_folder(terraform: Terraform, name: str) -> None:
     output = terraform.test(name)
     runs = [event["test_run"] for event in output.events if event.get("type") == "test_run" and "status" in event["test_run"]]
-    ended = {run["run"]: run["status"] for run in runs if run.get("progress", "complete") == "complete"}
-    written = re.findall(r'^run "([^"]+)"', _tests_of(name).read_text(), re.MULTILINE)
-    assert ended == dict.fromkeys(written, "pass"), output.text
+    states = {run["run"]: run["status"] for run in runs if run.get("progress", "complete") == "complete"}
+    names = re.findall(r'^run "([^"]+)"', _tests_of(name).read_text(), re.MULTILINE)
+    assert states == dict.fromkeys(names, "pass"), output.text
     assert output.code == 0, output.text
 
 
 @pytest.fixture(scope="module")
 def copy(terraform: Terraform) -> Path:
-    """The copy that a deployment makes of a stack, modules and all, initialized."""
+    """Return the copy that a deployment makes of a stack, modules and all, initialized."""
     copy = terraform.root / "copy"
     copy_template(TERRAFORM / "stacks" / VALIDATED, copy)
     output = terraform.init(copy)
@@ -158,7 +158,7 @@ def test_the_copy_of_a_deployment_is_valid_and_has_nothing_deprecated(terraform:
 
 
 def _arrows(graph: str) -> dict[str, set[str]]:
-    """What each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
+    """Return what each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
     arrows: dict[str, set[str]] = {}
     for line in graph.splitlines():
         here, arrow, there = line.strip().partition('" -> "')
@@ -181,7 +181,7 @@ def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
 @pytest.mark.slow
 def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform, copy: Path) -> None:
     arrows = _arrows(terraform.run(copy, "graph", "-type=plan").text)
-    needed = {
+    addresses = {
         "module.lab.module.network.aws_internet_gateway.this (expand)",
         "module.lab.module.network.aws_route.internet (expand)",
         "module.lab.module.network.aws_route_table_association.public (expand)",
@@ -191,7 +191,7 @@ def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terrafo
         "module.lab.module.storage.aws_efs_mount_target.shared (expand)",
         "module.lab.aws_placement_group.close (expand)",
     }
-    assert needed - _reach(arrows, "module.lab.module.nodes.aws_instance.node (expand)") == set()
+    assert addresses - _reach(arrows, "module.lab.module.nodes.aws_instance.node (expand)") == set()
     assert "module.lab.module.network.aws_subnet.public (expand)" in _reach(
         arrows, "module.lab.module.storage.aws_efs_mount_target.shared (expand)"
     )

@@ -33,12 +33,12 @@ def type_mpi(type_line: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) 
 def test_launcher_of_one_file_plans_mpirun_with_a_host_file(type_mpi: Callable[..., Answer], tmp_path: Path) -> None:
     (script := tmp_path / "hello_mpi.py").write_text(HELLO)
     assert type_mpi("deploy", "3", "--nodes", "2").code == 0
-    typed = type_mpi("run", "--script", str(script), "--launcher", "mpi", "--procs", "2", "--dry-run")
-    assert typed.code == 0, typed.err
-    assert "launcher mpi ranks 4 on 1 node" in typed.out
-    assert "slots=2" in typed.out
-    assert "> hosts && exec mpirun --hostfile hosts -np 4" in typed.out
-    assert "hello_mpi.py" in typed.out
+    result = type_mpi("run", "--script", str(script), "--launcher", "mpi", "--procs", "2", "--dry-run")
+    assert result.code == 0, result.err
+    assert "launcher mpi ranks 4 on 1 node" in result.out
+    assert "slots=2" in result.out
+    assert "> hosts && exec mpirun --hostfile hosts -np 4" in result.out
+    assert "hello_mpi.py" in result.out
 
 
 def test_registry_decides_which_launchers_can_be_named(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from this checkout."""
+    """Return the wheel, built from this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
@@ -48,9 +48,9 @@ def test_wheel_that_is_installed_runs_from_another_folder(wheel: Path, tmp_path:
 
     def types(*words: str) -> str:
         command = [str(program), "-m", "gpucourse", *words]
-        done = subprocess.run(command, cwd=elsewhere, env=clean, capture_output=True, text=True, timeout=STUCK_S, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        result = subprocess.run(command, cwd=elsewhere, env=clean, capture_output=True, text=True, timeout=STUCK_S, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     (tmp_path / "home").mkdir()
     clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home")}

@@ -78,10 +78,10 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(finished: tuple[Learner, 
         [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
     )
     assert said.stdout == "node1\n"
-    own = subprocess.run(  # what a line in ~/.ssh/config would include
+    result = subprocess.run(  # what a line in ~/.ssh/config would include
         [need("ssh"), "-F", str(lab.stack_folder() / "ssh_hosts"), "gpucourse-3-node1", "true"], check=False
     )
-    assert own.returncode == 0
+    assert result.returncode == 0
     subprocess.run([need("scp"), "-q", "-F", config, str(tmp_path / "file"), "node1:copy"], check=True)
     # rsync splits the command after -e at blanks.
     command = [need("rsync"), "-e", "ssh -F ssh_config", "node1:copy", str(tmp_path / "back")]
@@ -112,18 +112,18 @@ def test_destroy_leaves_nothing_but_what_was_handed_in_and_the_logs(finished: tu
 @pytest.mark.slow
 def test_commands_of_a_dry_run_work_if_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
     small = [word for value in ("hidden=64", "samples=256", "steps=5", "epochs=1") for word in ("--set", value)]
-    shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out
-    assert "--hidden=64" in shown
-    assert "OMP_NUM_THREADS" in shown
-    pasted = dict(re.findall(r"^(node\d) \([^\n]*\): rank \d\n(.+?)\n\n", shown, re.MULTILINE | re.DOTALL))
+    output = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out
+    assert "--hidden=64" in output
+    assert "OMP_NUM_THREADS" in output
+    pasted = dict(re.findall(r"^(node\d) \([^\n]*\): rank \d\n(.+?)\n\n", output, re.MULTILINE | re.DOTALL))
     assert sorted(pasted) == ["node0", "node1"]
     for node in pasted:
         (tmp_path / node).mkdir()
-        for name, source in re.findall(r"(\S+)  ·  (\S+)", shown):
+        for name, source in re.findall(r"(\S+)  ·  (\S+)", output):
             shutil.copy(source, tmp_path / node / name)
     shells = [start(["bash", "-c", text], tmp_path / node, dict(os.environ)) for node, text in pasted.items()]
-    said = [wait(shell) for shell in shells]
-    assert [shell.returncode for shell in shells] == [0, 0], said
+    outputs = [wait(shell) for shell in shells]
+    assert [shell.returncode for shell in shells] == [0, 0], outputs
     assert json.loads((tmp_path / "node0/metrics.json").read_text())["world_size"] == 2
     assert not (lab.workspace / "runs").exists()
 
@@ -138,23 +138,23 @@ def test_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path
     assert first.returncode == 130
     assert b"keeps running" in said
     assert b"logs" in said
-    _, followed = second.communicate(timeout=STUCK_S)
-    assert second.returncode == 0, followed.decode()
+    _, output = second.communicate(timeout=STUCK_S)
+    assert second.returncode == 0, output.decode()
     for rank in (0, 1):
         log = (lab.run_folder() / f"logs/node{rank}-rank{rank}.log").read_text()
         assert log == "".join(f"step {step} of rank {rank}\n" for step in range(60))
-        assert followed.decode().count(f"of rank {rank}") == 60
+        assert output.decode().count(f"of rank {rank}") == 60
     assert lab.newest_run()["state"] == "succeeded"
 
 
 @pytest.mark.slow
 def test_lab_grows_and_shrinks_and_stays_as_it_is_if_it_is_deployed_again(learner: Learner) -> None:
     learner.types("deploy", "3", "--nodes", "1")
-    grown = learner.documents("deploy", "3", "--nodes", "3")
-    assert [node["name"] for node in grown["deployment"]["nodes"]] == ["node0", "node1", "node2"]
-    assert [address for action, address in grown["changes"] if action != "create"] == ["terraform_data.size"]
-    again = learner.documents("deploy", "3", "--nodes", "3")
-    assert again["changes"] == []
-    assert again["deployment"]["nodes"] == grown["deployment"]["nodes"]
+    larger = learner.documents("deploy", "3", "--nodes", "3")
+    assert [node["name"] for node in larger["deployment"]["nodes"]] == ["node0", "node1", "node2"]
+    assert [address for action, address in larger["changes"] if action != "create"] == ["terraform_data.size"]
+    second = learner.documents("deploy", "3", "--nodes", "3")
+    assert second["changes"] == []
+    assert second["deployment"]["nodes"] == larger["deployment"]["nodes"]
     learner.types("deploy", "3", "--nodes", "2")
     assert [node["healthy"] for node in learner.documents("status")["stacks"][0]["nodes"]] == [True, True]

@@ -37,5 +37,5 @@ sys.modules.update(dict.fromkeys(("pytest", "hypothesis", "moto")))
 sys.argv = ["benchmarks", "gpu", "9.9"]
 runpy.run_module("benchmarks", run_name="__main__")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr[:29]) == (2, "there is no exercise 9.9 here"), done.stderr
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr[:29]) == (2, "there is no exercise 9.9 here"), result.stderr

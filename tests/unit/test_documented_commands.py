@@ -28,7 +28,8 @@ _PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pa
 
 
 def list_lines(text: str) -> Iterator[str]:
-    """What is after `gpucourse` in every block of a shell and in every inline code, one space between words; patterns too."""
+    """Yield what is after `gpucourse` in every block of a shell and in every inline code, one space between words; patterns
+    too."""
     lines = [line for kind, block in _BLOCK.findall(text) if kind in _SHELL for line in _LINE.findall(block)]
     for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
         command = re.split(r"\s{2,}|\s#|\s&&|\s>|\s\||;", line)[0]  # what is behind it explains it, or is another command
@@ -36,8 +37,8 @@ def list_lines(text: str) -> Iterator[str]:
 
 
 def list_short_forms(text: str) -> Iterator[str]:
-    """The commands in the first column of tables, which have no `gpucourse` before them: without what is in brackets, and with
-    each of these alone. An option alone belongs to the command before it, and is none."""
+    """Yield the commands in the first column of tables, which have no `gpucourse` before them: without what is in brackets, and
+    with each of these alone. An option alone belongs to the command before it, and is none."""
     for cell in _FIRST_CELL.findall(text):
         for command in _CODE.findall(cell):
             if command.split()[0] not in COMMANDS:
@@ -49,14 +50,14 @@ def list_short_forms(text: str) -> Iterator[str]:
 
 
 def list_commands(text: str) -> Iterator[list[str]]:
-    """The words after `gpucourse` of every command that can be typed as it stands."""
+    """Yield the words after `gpucourse` of every command that can be typed as it stands."""
     for line in list_lines(text):
         if not line.startswith("-") and not _PLACEHOLDERS.search(line):
             yield shlex.split(line)
 
 
 def check_command(words: list[str]) -> None:
-    """Raises a typer error where the parser of the program refuses these words."""
+    """Raise a typer error if the parser of the program refuses these words."""
     words = words[1:] if words[0] == "help" else words  # `help run` is `run --help`
     program: Any = typer.main.get_command(app.tree(words[0]))
     context = program.make_context("gpucourse", ["list"], resilient_parsing=True)

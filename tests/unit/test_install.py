@@ -39,9 +39,9 @@ WHEEL = f"torch-{TORCH}+cpu-{TAG}-{TAG}-manylinux_2_17_{platform.machine()}.whl"
 
 def make_markers(version: str, system: str, machine: str) -> dict[str, str]:
     """Return what markers see on such a computer."""
-    own = {name: str(value) for name, value in default_environment().items()}
+    markers = {name: str(value) for name, value in default_environment().items()}
     names = {"linux": "Linux", "darwin": "Darwin"}
-    return own | {
+    return markers | {
         "python_version": version,
         "python_full_version": f"{version}.1",
         "sys_platform": system,
@@ -161,7 +161,7 @@ def test_has_nvidia_card_asks_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with Linux and without a card."""
+    """Set up a machine with Linux and without a card."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(install, "has_nvidia_card", lambda: False)
 

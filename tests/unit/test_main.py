@@ -34,7 +34,7 @@ def test_light_command_imports_no_heavy_library(line: str, heavy: set[str], tmp_
         f"print(code, sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
     )
     environment = {"PATH": os.defpath, "HOME": str(tmp_path), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=STUCK_S
     )
-    assert done.stderr.splitlines()[-1] == "0 []"
+    assert result.stderr.splitlines()[-1] == "0 []"

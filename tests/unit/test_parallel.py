@@ -52,17 +52,17 @@ def test_run_all_keeps_to_its_limit() -> None:
 
 
 def test_run_all_tries_every_task_and_raises_the_first_error() -> None:
-    done = threading.Event()
+    event = threading.Event()
 
     def good() -> int:
-        done.set()
+        event.set()
         return 3
 
     tasks = [lambda: _fail(UsageError("first")), lambda: _fail(PermissionRefused("second")), good]
     assert [type(result) for result in try_all(tasks, limit=3)] == [UsageError, PermissionRefused, int]
     with pytest.raises(UsageError, match="first"):
         run_all(tasks, limit=1)
-    assert done.is_set()
+    assert event.is_set()
 
 
 def test_try_all_leaves_a_task_alone_that_takes_too_long() -> None:
@@ -107,14 +107,14 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("kind", "said"), [("told", "interrupted 2"), ("untold", "interrupted 0")])
-def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: str, said: str) -> None:
+@pytest.mark.parametrize(("kind", "message"), [("told", "interrupted 2"), ("untold", "interrupted 0")])
+def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: str, message: str) -> None:
     with subprocess.Popen([sys.executable, "-c", _WAITING, kind], stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
             child.send_signal(signal.SIGINT)
-            assert child.communicate(timeout=STUCK_S)[0] == f"{said}\n"
+            assert child.communicate(timeout=STUCK_S)[0] == f"{message}\n"
             assert child.returncode == 0
         finally:
             child.kill()
@@ -122,7 +122,7 @@ def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: 
 
 def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
     """Another thread takes the signal here; one that arrives just before the wait begins wakes nobody either."""
-    over, ended, caller = threading.Event(), threading.Event(), threading.get_ident()
+    over, event, caller = threading.Event(), threading.Event(), threading.get_ident()
 
     def take_signal() -> None:
         while [frame.name for frame in traceback.extract_stack(sys._current_frames()[caller])][-3:] != [
@@ -133,11 +133,11 @@ def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
             pass
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         over.wait(STUCK_S)
-        ended.set()
+        event.set()
 
     try:
         with pytest.raises(KeyboardInterrupt):
             try_all([take_signal], limit=1)
-        assert not ended.is_set(), "heard only when the task had ended"
+        assert not event.is_set(), "heard only when the task had ended"
     finally:
         over.set()

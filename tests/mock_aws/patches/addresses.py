@@ -31,20 +31,20 @@ def give_every_instance_another_public_address() -> None:
 
 
 def let_computers_reach_each_other(state: State) -> None:
-    """An instance has the private address under which the computer behind it is reached by the others."""
+    """Give each instance the private address under which the others reach the computer behind it."""
     usual, freed = Subnet.get_available_subnet_ip, Subnet.del_subnet_ip
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
 
     def get_available_subnet_ip(self: Any, instance: Any) -> str:
         subnet_ip = usual(self, instance)
         if state.computers is None or not isinstance(instance, Instance):
             return subnet_ip
         address = state.computers.address(subnet_ip)
-        given[address] = subnet_ip
+        values[address] = subnet_ip
         return address
 
     def del_subnet_ip(self: Any, ip: str) -> None:
-        freed(self, given.pop(ip, ip))
+        freed(self, values.pop(ip, ip))
 
     Subnet.get_available_subnet_ip = get_available_subnet_ip  # type: ignore[method-assign]
     Subnet.del_subnet_ip = del_subnet_ip  # type: ignore[method-assign]

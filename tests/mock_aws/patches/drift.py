@@ -38,7 +38,7 @@ def keep_the_groups_of_an_instance() -> None:
 
 
 def remember_what_a_rule_is_for() -> None:
-    """The description of a rule that names another group exists with that group, where moto does not look."""
+    """Keep the description of a rule that names another group with that group, because moto does not look there."""
 
     def description(rule: Any) -> str | None:
         said: str | None = rule.ip_range.get("Description") or rule.source_group.get("Description")

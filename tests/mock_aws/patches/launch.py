@@ -49,7 +49,7 @@ def _complete_disks(self: Any) -> None:
 
 
 def _remember(self: Any, instances: Iterable[Any]) -> None:
-    """The group, without which Terraform sees drift; the market; that what a launch makes ends with its instance."""
+    """Keep the group, without which Terraform sees drift, the market, and that what a launch makes ends with its instance."""
     tags = self._parse_tag_specification().get("spot-instances-request", {})
     for instance in instances:
         instance.placement.group_name = self._get_param("Placement.GroupName", "")

@@ -24,13 +24,13 @@ def install(_state: State) -> None:
 
 
 def groups_of(backend: Any) -> dict[str, dict[str, Any]]:
-    """A region's placement groups by name."""
+    """Return a region's placement groups by name."""
     groups: dict[str, dict[str, Any]] = backend.__dict__.setdefault(GROUPS, {})
     return groups
 
 
 def answer_create_placement_group() -> None:
-    """A name is taken once in a region."""
+    """Let a name be taken once in a region."""
 
     def create_placement_group(self: Any) -> ActionResult:
         name = self._get_param("GroupName")
@@ -57,16 +57,16 @@ def answer_describe_placement_groups() -> None:
 
     def describe_placement_groups(self: Any) -> ActionResult:
         names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
-        known = [_describe_group(self.ec2_backend, group) for group in groups_of(self.ec2_backend).values()]
+        descriptions = [_describe_group(self.ec2_backend, group) for group in groups_of(self.ec2_backend).values()]
         groups = [
             group
-            for group in known
+            for group in descriptions
             if (not names or group["GroupName"] in names)
             and (not ids or group["GroupId"] in ids)
             and all(_fits(group, name, values) for name, values in self._filters_from_querystring().items())
         ]
         for name in names:
-            if name not in {group["GroupName"] for group in known}:
+            if name not in {group["GroupName"] for group in descriptions}:
                 raise RefusalError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
         return ActionResult({"PlacementGroups": groups})
 
@@ -95,8 +95,8 @@ def let_placement_groups_be_tagged() -> None:
     usual = EC2Backend.do_resources_exist
 
     def exist(self: Any, resource_ids: list[str]) -> bool:
-        known = {group["GroupId"] for group in groups_of(self).values()}
-        return usual(self, [resource_id for resource_id in resource_ids if resource_id not in known])
+        ids = {group["GroupId"] for group in groups_of(self).values()}
+        return usual(self, [resource_id for resource_id in resource_ids if resource_id not in ids])
 
     EC2Backend.do_resources_exist = exist  # type: ignore[method-assign]
 

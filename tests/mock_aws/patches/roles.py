@@ -14,11 +14,11 @@ from tests.mock_aws.state import ACCOUNT_ID, State
 def install(_state: State) -> None:
     """Make the role when it is first read: moto loads its books of IAM slowly, and most tests never need them."""
     usual = iam.IAMBackend.get_role
-    made: list[str] = []
+    calls: list[str] = []
 
     def get_role(self: Any, role_name: str) -> Any:
-        if role_name == schedule.ROLE and not made:
-            made.append(role_name)
+        if role_name == schedule.ROLE and not calls:
+            calls.append(role_name)
             self.create_role(role_name, json.dumps(schedule.trust(ACCOUNT_ID)), "/", None, "", [], None)
         return usual(self, role_name)
 

@@ -22,7 +22,7 @@ def install(_state: State) -> None:
 
 
 def let_go_of_everything_at_the_end() -> None:
-    """The spot request closes. To terminate an instance again changes nothing; moto would fail over its interface."""
+    """Close the spot request. To terminate an instance again changes nothing; moto would fail over its interface."""
     usual = Instance.terminate
 
     def terminate(self: Any) -> InstanceState:
@@ -45,7 +45,7 @@ def show_no_network_of_a_terminated_instance() -> None:
 
 
 def end_by_itself(state: State, instance_id: str, cause: str) -> None:
-    """An instance that shut itself down, or that the spot market took back. Raises KeyError if there is none."""
+    """End an instance that shut itself down, or that the spot market took back. Raises KeyError if there is none."""
     code, text = CAUSES[cause]
     instance = next(
         (candidate for _region, candidate in state.instances() if candidate.id == instance_id and candidate.state != GONE), None

@@ -28,7 +28,8 @@ def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearne
 
 @pytest.fixture
 def lab_owner(shared_lab: CloudLearner) -> Iterator[CloudLearner]:
-    """The same, for a test that leaves the two nodes; its record and settings are then as before, and the account is quiet."""
+    """Yield the same, for a test that leaves the two nodes; its record and settings are then as before, and the account is
+    quiet."""
     files = [shared_lab.workspace / ".gpucourse/deployments/03-aws-t4.json", shared_lab.workspace / "gpucourse.yaml"]
     texts = [file.read_text(encoding="utf-8") for file in files]
     yield shared_lab

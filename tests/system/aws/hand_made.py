@@ -28,41 +28,41 @@ USER, ACCOUNT = "ubuntu", "123456789012"
 
 
 def context(learner: CloudLearner) -> Context:
-    """What the verbs work with, as the learner's commands have it."""
+    """Return what the verbs work with, as the learner's commands have it."""
     environ = learner.environment
     return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
 
 
 def run_destroy(learner: CloudLearner, which: DestroyRequest, *, discard: bool = False) -> DestroyResult:
-    """What `destroy` does after the question."""
+    """Return what `destroy` does after the question."""
     learner_context = context(learner)
     return destroy(learner_context, survey(learner_context, which), discard=discard)
 
 
 def utc(hours: float) -> str:
-    """The time in so many hours, as records keep it."""
+    """Return the time in so many hours, as records keep it."""
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
 def identity(learner: CloudLearner) -> str:
-    """The workspace's id; made where there is none."""
+    """Return the workspace's id; made where there is none."""
     return open_workspace(learner.workspace).id
 
 
-def tags_of(learner: CloudLearner, stack: str, **more: str) -> dict[str, str]:
-    """What marks a thing as ours."""
+def tags_of(learner: CloudLearner, stack: str, **options: str) -> dict[str, str]:
+    """Return what marks a thing as ours."""
     whose = {"Project": "gpucourse", "Course": identity(learner), "Stack": stack, "Module": "3", "Owner": getpass.getuser()}
-    return {**whose, "Expires": utc(4), **more}
+    return {**whose, "Expires": utc(4), **options}
 
 
 def make_tag_parameters(tags: dict[str, str], *kinds: str) -> dict[str, Any]:
     """Return the tags as calls of EC2 take them."""
-    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
-    return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed} for kind in kinds]}
+    entries = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": entries} for kind in kinds]}
 
 
 def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tuple[str, str]:
-    """A network of ours with all that belongs to it: the subnet and the group."""
+    """Return a network of ours with all that belongs to it: the subnet and the group."""
     ec2 = learner.account.client("ec2", region)
     name = f"gpucourse-{tags['Stack']}"
     vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **make_tag_parameters(tags, "vpc"))["Vpc"]["VpcId"]
@@ -83,15 +83,15 @@ def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tu
     return str(subnet["Subnet"]["SubnetId"]), str(group)
 
 
-def instance(learner: CloudLearner, tags: dict[str, str], **more: Any) -> str:
+def instance(learner: CloudLearner, tags: dict[str, str], **options: Any) -> str:
     """One instance with these tags, without a network of its own."""
-    return _launch(learner, tags, **more)
+    return _launch(learner, tags, **options)
 
 
 def lab(
     learner: CloudLearner, *, module: str = "3", gpu: str = "t4", nodes: int = 1, spot: bool = False, hours: float = 4
 ) -> AwsDeployment:
-    """A lab with its record, ready to be used."""
+    """Return a lab with its record, ready to be used."""
     from gpucourse.remote.keys import ensure_client_key
 
     workspace = open_workspace(learner.workspace)
@@ -164,22 +164,22 @@ def ids(learner: CloudLearner) -> list[str]:
     return [resource.id for resource in learner.list_resources("instance")]
 
 
-def _launch(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:
-    return launch(learner.account, instance_type, **make_tag_parameters(tags, "instance", "volume"), **more)
+def _launch(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **options: Any) -> str:
+    return launch(learner.account, instance_type, **make_tag_parameters(tags, "instance", "volume"), **options)
 
 
 def _node(learner: CloudLearner, index: int, instance_id: str) -> Node:
     computer = learner.account.computer(instance_id)
-    said = describe_instance(learner.account, instance_id)
+    description = describe_instance(learner.account, instance_id)
     from gpucourse.workspace.settings import read_settings
 
     settings = read_settings(learner.workspace / "gpucourse.yaml")
     return Node(
         name=f"node{index}",
         role="worker" if index else "head",
-        address=said["PublicIpAddress"],
+        address=description["PublicIpAddress"],
         port=22,
-        private_address=said["PrivateIpAddress"],
+        private_address=description["PrivateIpAddress"],
         user=USER,
         gpus=1,
         instance_type="g4dn.2xlarge",

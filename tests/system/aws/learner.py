@@ -36,7 +36,7 @@ class CloudLearner(Learner):
         return {**super().environment, **({"XDG_CACHE_HOME": shared} if shared else {})}
 
     def describe_surroundings(self) -> str:
-        """The account's last calls: which was refused, which was made twice."""
+        """Return the account's last calls: which was refused, which was made twice."""
         calls = (
             f"{call.at:.3f} {call.service}:{call.action} {call.status} {call.code} {call.invocation[:8]}"
             for call in self.account.calls()[-60:]
@@ -44,15 +44,15 @@ class CloudLearner(Learner):
         return "\nthe account's last calls:\n" + "\n".join(calls)
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
-        """The record of a stack, from disk; empty if there is none."""
+        """Return the record of a stack, from disk; empty if there is none."""
         return dict(read_json(self.workspace / ".gpucourse" / "deployments" / f"{stack}.json") or {})
 
     def inventory(self, stack: str = "03-aws-t4") -> list[dict[str, Any]]:
-        """The nodes of a stack, from its record."""
+        """Return the nodes of a stack, from its record."""
         return list((self.deployment(stack).get("inventory") or {}).get("nodes", []))
 
     def list_resources(self, *kinds: str) -> list[Resource]:
-        """What the account holds that the course made."""
+        """Return what the account holds that the course made."""
         return self.account.resources(*kinds)
 
     def sets(self, **settings: object) -> None:
@@ -66,7 +66,7 @@ class CloudLearner(Learner):
 def cloud_learner(
     folder: Path,
 ) -> Iterator[CloudLearner]:
-    """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
+    """Yield a learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
 
     Proves at the end that no process of the workspace is left, and that the course's policy allowed every call.
     """
@@ -79,5 +79,5 @@ def cloud_learner(
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)
         yield learner
         assert learner.processes() == []
-        refused = account.list_refused()
-        assert refused == [], f"the course's policy lacks this, or a call asks for too much: {refused}"
+        refusals = account.list_refused()
+        assert refusals == [], f"the course's policy lacks this, or a call asks for too much: {refusals}"

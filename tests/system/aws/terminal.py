@@ -17,17 +17,17 @@ class Terminal:
     """A command that has a terminal of 80 columns for its input and output."""
 
     def __init__(self, learner: Learner, *words: str, command: tuple[str, ...] = COMMAND) -> None:
-        ours, theirs = pty.openpty()
-        self._ours = ours
+        master, slave = pty.openpty()
+        self._ours = master
         self.process = subprocess.Popen(
             [*command, *words],
             env=learner.environment | {"TERM": "dumb", "COLUMNS": "80"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
             start_new_session=True,
         )
-        os.close(theirs)
+        os.close(slave)
         self.screen = ""
 
     def shows(self, words: str) -> None:

@@ -48,21 +48,21 @@ def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadli
     assert "cost until you type gpucourse destroy 3" in pause["warnings"][0]
     assert read_states(learner) == {"stopped"}
     assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
-    more = extend.more_time(hand_made.context(learner), "3", 3600)
-    extend.extend(hand_made.context(learner), more)
-    typed = learner.types("start", "3", timeout=280)
-    assert "03-aws-t4 is back" in typed.out
+    extension = extend.more_time(hand_made.context(learner), "3", 3600)
+    extend.extend(hand_made.context(learner), extension)
+    result = learner.types("start", "3", timeout=280)
+    assert "03-aws-t4 is back" in result.out
     after = learner.inventory()
     for old, new in zip(before, after, strict=True):
         assert new["address"] != old["address"]
         assert new["host_key"] == old["host_key"]
-        assert new["address"] in typed.out
+        assert new["address"] in result.out
     folder = learner.workspace / ".gpucourse/stacks/03-aws-t4"
     assert after[0]["address"] in (folder / "ssh_config").read_text()
     assert after[0]["host_key"] in (folder / "known_hosts").read_text()
     assert learner.types("ssh", "3", "--", "echo", "hello").out == "hello\n"
     marks = {(hand_made.state_folder(learner, item) / "deadline").read_text() for item in hand_made.ids(learner)}
-    assert marks == {f"{more.expires.timestamp():.0f}\n"}
+    assert marks == {f"{extension.expires.timestamp():.0f}\n"}
     lab = hand_made.read_record(learner)
     assert (lab.phase, lab.cloud.stopped) == ("ready", False)
 
@@ -77,10 +77,10 @@ def test_stop_of_a_lab_with_a_backstop_says_when_aws_ends_it(stopped: CloudLearn
 
 def test_start_beyond_the_budget_or_without_room_leaves_the_lab_stopped(stopped: CloudLearner) -> None:
     stopped.sets(budget_usd=3)
-    typed = stopped.types("start", "3", "--gpu", "t4", code=2)
-    assert "this would cost $" in typed.err
-    assert "of the budget of $3.00 is left" in typed.err
-    assert "gpucourse start 3 --gpu t4 --yes-over-budget" in typed.err
+    result = stopped.types("start", "3", "--gpu", "t4", code=2)
+    assert "this would cost $" in result.err
+    assert "of the budget of $3.00 is left" in result.err
+    assert "gpucourse start 3 --gpu t4 --yes-over-budget" in result.err
     assert read_states(stopped) == {"stopped"}
     stopped.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
     full = stopped.types("start", "3", "--yes-over-budget", code=6)
@@ -94,13 +94,13 @@ def test_stop_refuses_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     lab = hand_made.read_record(lab_owner)
     hand_made.cut_off(lab_owner)
-    kept = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
-    runs.save(context.paths, kept)
-    with pytest.raises(UsageError, match="run 20261121-101500-busy is under way") as refused:
+    run = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
+    runs.save(context.paths, run)
+    with pytest.raises(UsageError, match="run 20261121-101500-busy is under way") as error:
         stop_start.stop(context, "3")
-    assert "gpucourse cancel" in refused.value.hint
-    kept.state, kept.collected = "cancelled", True
-    runs.save(context.paths, kept)
+    assert "gpucourse cancel" in error.value.hint
+    run.state, run.collected = "cancelled", True
+    runs.save(context.paths, run)
 
 
 def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:

@@ -19,7 +19,7 @@ SCRIPT = "import os\nfor name in ('RANK', 'WORLD_SIZE'):\n    print(name, os.env
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Module 1's node on AWS, up, that was agreed to at a terminal; nothing is left when it is destroyed."""
+    """Yield Module 1's node on AWS, up, that was agreed to at a terminal; nothing is left when it is destroyed."""
     with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
         terminal = Terminal(learner, "deploy", "1", "--target", "aws")
         terminal.shows("[y/N]")
@@ -54,9 +54,9 @@ def test_deploy_makes_a_tagged_node_with_key_and_schedule_and_enters_it_in_the_l
 @pytest.mark.slow
 def test_run_brings_the_output_of_the_node_home(lab: CloudLearner, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT)
-    typed = lab.types("run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", timeout=240)
-    assert "RANK 0" in typed.out + typed.err
-    assert "simulated nodes" not in typed.err
+    result = lab.types("run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", timeout=240)
+    assert "RANK 0" in result.out + result.err
+    assert "simulated nodes" not in result.err
     record = lab.newest_run()
     assert (record["mode"], record["state"], record["world_size"], record["stack"]) == ("aws", "succeeded", 1, STACK)
     assert lab.types("ssh", "1", "--", "echo", "here").out == "here\n"

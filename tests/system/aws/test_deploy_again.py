@@ -20,7 +20,7 @@ DEPLOY = ("deploy", "3", "--target", "aws")
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Module 3's nodes on AWS, up."""
+    """Yield Module 3's nodes on AWS, up."""
     with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
         learner.types(*DEPLOY, "--yes", timeout=240)
         yield learner
@@ -40,8 +40,8 @@ def test_deploy_makes_two_tagged_nodes_and_shared_storage(lab: CloudLearner) -> 
 
 def test_deploy_again_changes_nothing(lab: CloudLearner) -> None:
     before = lab.deployment()
-    [again] = lab.types(*DEPLOY, "--json", timeout=240).document["labs"]
-    assert (again["changes"], again["healed"]) == ([], [])
+    [second] = lab.types(*DEPLOY, "--json", timeout=240).document["labs"]
+    assert (second["changes"], second["healed"]) == ([], [])
     after = lab.deployment()
     assert [after[name] for name in ("uid", "created")] == [before[name] for name in ("uid", "created")]
     assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
@@ -71,8 +71,8 @@ def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> N
     state = json.loads(file.read_text())
     state["resources"] = [resource for resource in state["resources"] if resource["type"] != "aws_instance"]
     file.write_text(json.dumps(state))
-    typed = lab.types(*DEPLOY, "--yes", timeout=240)
-    assert "state does not know all of it, so what exists of it is removed and rebuilt" in " ".join(typed.out.split())
+    result = lab.types(*DEPLOY, "--yes", timeout=240)
+    assert "state does not know all of it, so what exists of it is removed and rebuilt" in " ".join(result.out.split())
     assert len(hand_made.ids(lab)) == 2
     assert not set(before) & set(hand_made.ids(lab))
     assert len(lab.list_resources("vpc")) == 1
@@ -91,9 +91,9 @@ def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothin
     assert types == {"04-aws-l4": "g6.xlarge", "04-aws-t4": "g4dn.xlarge"}
     assert len({resource.tags["Stack"] for resource in learner.list_resources("vpc")}) == 2
 
-    again = learner.types(*words, "--dry-run", "--json", timeout=240).document
-    assert [quote["changes"] for quote in again["quotes"]] == [[], []]
+    document = learner.types(*words, "--dry-run", "--json", timeout=240).document
+    assert [quote["changes"] for quote in document["quotes"]] == [[], []]
 
-    destroyed = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
-    assert "Terraform could not" not in destroyed.err
+    result = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
+    assert "Terraform could not" not in result.err
     assert learner.list_resources() == []

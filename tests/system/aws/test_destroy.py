@@ -32,10 +32,10 @@ def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bo
 
 
 def test_destroy_without_a_yes_touches_nothing(lab_owner: CloudLearner) -> None:
-    typed = lab_owner.types("destroy", "3", code=2)
-    assert "03-aws-t4" in typed.out
-    assert "an hour" in typed.out
-    assert "gpucourse destroy 3 --yes" in typed.err
+    result = lab_owner.types("destroy", "3", code=2)
+    assert "03-aws-t4" in result.out
+    assert "an hour" in result.out
+    assert "gpucourse destroy 3 --yes" in result.err
     narrow = lab_owner.types("destroy", "3", "--target", "aws", "--gpu", "t4", "--discard", code=2)
     assert "gpucourse destroy 3 --target aws --gpu t4 --discard --yes" in narrow.err
     assert lab_owner.types("destroy", "--all", "--json", code=2).document["error"]["code"] == "usage"
@@ -55,13 +55,13 @@ def test_destroy_with_expired_credentials_stops_before_anything_happens(lab_owne
 @pytest.mark.slow
 def test_destroy_keeps_a_lab_whose_outputs_cannot_be_collected(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
-    kept = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
-    runs.save(WorkspacePaths(learner.workspace), kept)
+    run = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
+    runs.save(WorkspacePaths(learner.workspace), run)
     hand_made.cut_off(learner)
-    typed = learner.types("destroy", "3", "--yes", code=7)
-    assert "meanwhile 03-aws-t4 costs about $0." in typed.err
-    assert "gpucourse allow-ip 3" in typed.err
-    assert "gpucourse destroy 3 --discard" in typed.err
+    result = learner.types("destroy", "3", "--yes", code=7)
+    assert "meanwhile 03-aws-t4 costs about $0." in result.err
+    assert "gpucourse allow-ip 3" in result.err
+    assert "gpucourse destroy 3 --discard" in result.err
     assert len(hand_made.ids(learner)) == 1
     assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
     assert learner.list_resources() == []
@@ -72,10 +72,10 @@ def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learne
     stranger = launch(learner.account)
     lab = hand_made.lab(learner, nodes=2)
     learner.account.deny("scheduler:DeleteScheduleGroup")  # a group that ends nothing any more, and costs nothing
-    typed = learner.types("destroy", "3", "--yes")
+    result = learner.types("destroy", "3", "--yes")
     assert hand_made.ids(learner) == [stranger]
     assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
-    assert "nothing is left" in typed.out
+    assert "nothing is left" in result.out
     [file] = (learner.workspace / "receipts").glob("*.json")
     receipt = json.loads(file.read_text())
     assert (receipt["leftovers"], receipt["regions"], receipt["uid"]) == ([], [REGION], lab.uid)
@@ -88,9 +88,9 @@ def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learne
 def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     (learner.workspace / ".gpucourse/deployments/03-aws-t4.json").unlink()
-    typed = learner.types("destroy", "--all", code=2)
-    assert "not in its records" in typed.out
-    assert hand_made.ids(learner)[0] in typed.out
+    result = learner.types("destroy", "--all", code=2)
+    assert "not in its records" in result.out
+    assert hand_made.ids(learner)[0] in result.out
     receipt = destroy_well(learner, module="3")
     assert learner.list_resources() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
@@ -100,10 +100,10 @@ def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None
 def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.deny("ec2:DescribeVolumes")
-    typed = learner.types("destroy", "3", "--yes", code=8)
-    assert "volume  unknown in us-east-2 (not allowed to look: ec2:DescribeVolumes)" in typed.out
-    assert "\naws ec2 describe-volumes --region us-east-2" in typed.out
-    assert "volume unknown" in typed.err
+    result = learner.types("destroy", "3", "--yes", code=8)
+    assert "volume  unknown in us-east-2 (not allowed to look: ec2:DescribeVolumes)" in result.out
+    assert "\naws ec2 describe-volumes --region us-east-2" in result.out
+    assert "volume unknown" in result.err
     assert learner.deployment()["phase"] == "destroying"
     assert learner.list_resources("instance") == []
     learner.account.calm()
@@ -115,8 +115,8 @@ def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> 
 def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, spot=True)
     [instance] = hand_made.ids(learner)
-    kept = record(id="20261121-101500-spot", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
-    runs.save(WorkspacePaths(learner.workspace), kept)
+    run = record(id="20261121-101500-spot", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
+    runs.save(WorkspacePaths(learner.workspace), run)
     learner.account.interrupt(instance)
     receipt = destroy_well(learner)
     assert "AWS took the spot instance back" in receipt.ended[0]
@@ -128,10 +128,10 @@ def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner
 def test_destroy_after_a_killed_destroy_finishes(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.hold(TERMINATE, after=True)
-    killed = learner.begins("destroy", "3", "--yes")
+    process = learner.begins("destroy", "3", "--yes")
     until(lambda: TERMINATE in learner.account.list_held_calls(), "the instance is being terminated")
-    killed.kill()
-    killed.communicate(timeout=STUCK_S)
+    process.kill()
+    process.communicate(timeout=STUCK_S)
     learner.account.release()
     destroy_well(learner)
     assert learner.list_resources() == []

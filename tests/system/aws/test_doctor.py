@@ -36,7 +36,7 @@ def test_doctor_of_a_good_account_tells_the_price_of_the_course_and_changes_noth
     before = len(account.calls())
     document = learner.documents("doctor", "--target", "aws")
     findings = index_findings(document)
-    assert {what: finding for what, finding in findings.items() if finding["state"] in {"missing", "unknown"}} == {}
+    assert {name: finding for name, finding in findings.items() if finding["state"] in {"missing", "unknown"}} == {}
     assert {module["module"] for module in document["prices"]} >= {"1", "3"}
     total = sum(float(module["usd_per_hour"]) * float(module["hours"]) for module in document["prices"])
     assert float(document["usd"]) == pytest.approx(total)
@@ -49,7 +49,7 @@ def test_doctor_tells_everything_that_is_missing_at_once_with_its_cure(learner: 
     account.plan("FREE")
     account.quota(GRAPHICS, 0)
     account.deny("ec2:RunInstances")
-    typed = learner.types("doctor", "--target", "aws", "--module", "1", code=3)
+    result = learner.types("doctor", "--target", "aws", "--module", "1", code=3)
     for words in (
         "Free plan",
         "billing/home#/account",
@@ -59,13 +59,13 @@ def test_doctor_tells_everything_that_is_missing_at_once_with_its_cure(learner: 
         "gpucourse doctor --policy prints it",
         "are missing",
     ):
-        assert words in typed.out, words
+        assert words in result.out, words
 
 
 def test_doctor_asks_for_quota_once_after_a_yes(learner: Learner, account: Account) -> None:
     account.quota(GRAPHICS, 4)
-    nobody = learner.types("doctor", "--request-quota", code=2)
-    assert "gpucourse doctor --target aws --request-quota --yes" in nobody.err
+    result = learner.types("doctor", "--request-quota", code=2)
+    assert "gpucourse doctor --target aws --request-quota --yes" in result.err
     terminal = Terminal(learner, "doctor", "--request-quota")
     terminal.shows("[y/N]")
     assert "ask for 16" in terminal.screen

@@ -53,9 +53,9 @@ def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals,
 def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
     account = arm_backstop(lab_owner)
     after = read_end(lab_owner) + timedelta(minutes=90)
-    done = lab_owner.documents("extend", "3", "90m")
-    assert done["warnings"] == []
-    assert datetime.fromisoformat(done["expires"]) == read_end(lab_owner) == after
+    document = lab_owner.documents("extend", "3", "90m")
+    assert document["warnings"] == []
+    assert datetime.fromisoformat(document["expires"]) == read_end(lab_owner) == after
     assert read_deadlines(lab_owner) == {f"{after.timestamp():.0f}"}
     uid = lab_owner.deployment()["uid"]
     assert set(schedule.read_scheduled_ends(account, stack=uid).values()) == {after + schedule.AFTER}
@@ -66,10 +66,10 @@ def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
 
 def test_extend_has_a_price(lab_owner: CloudLearner) -> None:
     lab_owner.sets(budget_usd=2)
-    typed = lab_owner.types("extend", "3", "2h", code=2)
-    assert "More time than the budget allows" in typed.out
-    assert "of the budget of $2.00 is left" in typed.err
-    assert "gpucourse extend 3 120m --yes-over-budget" in typed.err
+    result = lab_owner.types("extend", "3", "2h", code=2)
+    assert "More time than the budget allows" in result.out
+    assert "of the budget of $2.00 is left" in result.err
+    assert "gpucourse extend 3 120m --yes-over-budget" in result.err
     assert "has more time" in lab_owner.types("extend", "3", "1h", "--yes-over-budget").out
     for wrong in ("soon", "0"):
         assert "gpucourse extend 3 2h" in lab_owner.types("extend", "3", wrong, code=2).err
@@ -84,9 +84,9 @@ def test_extend_that_one_node_refuses_leaves_the_earlier_deadline_for_all(lab_ow
     deployment = json.loads(file.read_text())
     deployment["inventory"]["nodes"][1]["proxy"] = "false"
     file.write_text(json.dumps(deployment))
-    with pytest.raises(UnreachableError, match="still ends at") as refused:
+    with pytest.raises(UnreachableError, match="still ends at") as error:
         extend.extend(context, extend.more_time(context, "3", 3600))
-    assert "node1" in refused.value.what
+    assert "node1" in error.value.what
     assert lab_owner.deployment()["cloud"]["expires"] == before
     assert {item.tags["Expires"] for item in lab_owner.list_resources("instance")} == {before}
     assert read_deadlines(lab_owner) == {f"{datetime.fromisoformat(before).timestamp():.0f}"}, "node0 had taken it"
@@ -103,21 +103,21 @@ def test_extend_after_ctrl_c_says_when_the_lab_ends(learner: CloudLearner) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moved", [False, True], ids=["tags alone", "everything"])
-def test_extend_that_was_killed_reserves_what_the_account_says(learner: CloudLearner, moved: bool) -> None:
+@pytest.mark.parametrize("is_moved", [False, True], ids=["tags alone", "everything"])
+def test_extend_that_was_killed_reserves_what_the_account_says(learner: CloudLearner, is_moved: bool) -> None:
     """The backstop has the end that holds; without an answer the later one counts."""
     lab = hand_made.lab(learner)
     arm_backstop(learner)
     learner.sets(budget_usd=20)
-    interrupt_extend(learner, "UpdateSchedule" if moved else "CreateTags", signal.SIGKILL, after=True)
+    interrupt_extend(learner, "UpdateSchedule" if is_moved else "CreateTags", signal.SIGKILL, after=True)
     assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
     learner.account.expire_credentials()
     context = hand_made.context(learner)
     assert read_budget(context, ()).reserved == pytest.approx(Decimal("4.6"), abs=Decimal("0.3")), "nobody answered"
     learner.account.renew_credentials()
-    hours = 6 if moved else 4
+    hours = 6 if is_moved else 4
     assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.77") * hours, abs=Decimal("0.3"))
-    assert (learner.deployment()["cloud"]["expires"] > lab.cloud.expires) == moved
+    assert (learner.deployment()["cloud"]["expires"] > lab.cloud.expires) == is_moved
     learner.types("extend", "3", "1h")
-    assert read_end(learner) == datetime.fromisoformat(lab.cloud.expires) + timedelta(hours=3 if moved else 1)
+    assert read_end(learner) == datetime.fromisoformat(lab.cloud.expires) + timedelta(hours=3 if is_moved else 1)
     assert learner.deployment()["cloud"]["reservation"] is None

@@ -30,7 +30,7 @@ SUBNET = "ec2:DeleteSubnet"
 
 @pytest.fixture(scope="module")
 def shared_learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """A learner whose module 1 is one node."""
+    """Yield a learner whose module 1 is one node."""
     folder = tmp_path_factory.mktemp("failures")
     with cloud_learner(folder) as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))
@@ -39,7 +39,7 @@ def shared_learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLe
 
 @pytest.fixture
 def learner(shared_learner: CloudLearner) -> Iterator[CloudLearner]:
-    """The same, in an account that is quiet again afterwards, and empty after a `destroy`."""
+    """Yield the same, in an account that is quiet again afterwards, and empty after a `destroy`."""
     yield shared_learner
     shared_learner.account.calm()
     shared_learner.types("destroy", "--all", "--yes", timeout=300)
@@ -62,18 +62,18 @@ def list_kinds(learner: CloudLearner) -> set[str]:
 
 def test_deploy_without_a_permission_names_it_and_what_it_leaves(learner: CloudLearner) -> None:
     learner.account.deny("ec2:GetConsoleOutput")
-    typed = learner.types(*DEPLOY, code=3, timeout=300)
+    result = learner.types(*DEPLOY, code=3, timeout=300)
     for words in ("ec2:GetConsoleOutput", "1 of them instance", "gpucourse destroy 1"):
-        assert words in typed.err + typed.out
+        assert words in result.err + result.out
     assert list_kinds(learner) == NETWORK | NODE | {"schedule", "schedule group"}
 
 
 def test_deploy_survives_a_call_that_fails_for_a_moment_and_a_refused_schedule(learner: CloudLearner) -> None:
     learner.account.fail("ec2:GetConsoleOutput", "InternalError", times=5)
     learner.account.deny("scheduler:*")
-    typed = learner.types(*DEPLOY, timeout=300)
+    result = learner.types(*DEPLOY, timeout=300)
     for words in ("backstop outside the nodes: not in place", "scheduler:CreateScheduleGroup"):
-        assert words in typed.err + typed.out
+        assert words in result.err + result.out
     assert list_kinds(learner) == NETWORK | NODE
 
 
@@ -90,9 +90,9 @@ def test_deploy_with_credentials_that_expire_tells_how_to_go_on(learner: CloudLe
 
 def test_deploy_of_spot_nodes_takes_the_next_zone_if_one_is_full(learner: CloudLearner) -> None:
     learner.account.fail("RunInstances", "InsufficientInstanceCapacity", zone="us-east-2a")
-    typed = learner.types(*DEPLOY, "--spot", timeout=400)
-    assert "Next: g4dn.xlarge in us-east-2b" in typed.err
-    assert "removing what the failed attempt left" in typed.err
+    result = learner.types(*DEPLOY, "--spot", timeout=400)
+    assert "Next: g4dn.xlarge in us-east-2b" in result.err
+    assert "removing what the failed attempt left" in result.err
     cloud = learner.deployment(STACK)["cloud"]
     assert (cloud["zone"], cloud["market"]) == ("us-east-2b", "spot")
     assert [(item["zone"], item["code"]) for item in cloud["tried"]] == [("us-east-2a", "InsufficientInstanceCapacity")]
@@ -111,8 +111,8 @@ def test_deploy_after_a_kill_finds_the_instance_that_no_state_knows(learner: Clo
     [orphan] = learner.list_resources("instance")
     assert learner.deployment(STACK)["phase"] == "creating"
 
-    again = learner.types(*DEPLOY, timeout=400)
-    assert "that an interrupted attempt left" in again.err
+    result = learner.types(*DEPLOY, timeout=400)
+    assert "that an interrupted attempt left" in result.err
     [instance] = learner.list_resources("instance")
     assert instance.id != orphan.id
     assert learner.deployment(STACK)["phase"] == "ready"
@@ -140,10 +140,10 @@ def test_destroy_finishes_after_expired_credentials_and_a_killed_terraform(learn
         learner, hand_made.tags_of(learner, uid, Module="1", Node="node7")
     )  # Terraform's state lacks it
     learner.account.expire_credentials(after="ec2:TerminateInstances")
-    typed = learner.types("destroy", "1", "--yes", code=8, timeout=240)
-    assert "the AWS credentials have expired" in typed.err
-    assert f"aws ec2 terminate-instances --region {REGION} --instance-ids" in typed.err
-    assert instance in typed.err
+    result = learner.types("destroy", "1", "--yes", code=8, timeout=240)
+    assert "the AWS credentials have expired" in result.err
+    assert f"aws ec2 terminate-instances --region {REGION} --instance-ids" in result.err
+    assert instance in result.err
     assert learner.deployment(STACK)["phase"] == "destroying"
     learner.account.renew_credentials()
 

@@ -21,12 +21,12 @@ def test_leaks_after_a_lost_workspace_finds_and_removes_our_own_things_alone(lea
     hand_made.lab(learner)
     hand_made.network(learner, hand_made.tags_of(learner, "far-away"), FAR)
     shutil.rmtree(learner.workspace / ".gpucourse")
-    typed = learner.types("leaks", code=8)
-    assert "they cost $0.7" in typed.out
-    assert "aws ec2 terminate-instances --region us-east-2" in typed.out
-    assert FAR in typed.out
-    typed = learner.types("leaks", "--clean", "--yes")
-    assert "nothing is left" in typed.out
+    result = learner.types("leaks", code=8)
+    assert "they cost $0.7" in result.out
+    assert "aws ec2 terminate-instances --region us-east-2" in result.out
+    assert FAR in result.out
+    result = learner.types("leaks", "--clean", "--yes")
+    assert "nothing is left" in result.out
     assert hand_made.ids(learner) == [stranger]
     assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
 
@@ -50,20 +50,22 @@ def test_leaks_leaves_a_lab_that_is_on_record(lab_owner: CloudLearner) -> None:
 
 @pytest.mark.slow
 def test_leaks_leaves_the_lab_of_another_person_until_its_time_is_over(learner: CloudLearner) -> None:
-    theirs = {"Project": "gpucourse", "Course": "cafe", "Stack": "theirs", "Module": "3", "Owner": "grace"}
+    foreign_tags = {"Project": "gpucourse", "Course": "cafe", "Stack": "theirs", "Module": "3", "Owner": "grace"}
     untagged = hand_made.instance(learner, {"Project": "gpucourse"})
     assert "what they cost is not known" in learner.types("leaks", code=8).out
     learner.account.client("ec2").terminate_instances(InstanceIds=[untagged])
-    alive = hand_made.instance(learner, {**theirs, "Expires": hand_made.utc(1)})
-    hand_made.network(learner, {**theirs, "Expires": hand_made.utc(-1)})  # more time is written on machines and disks alone
-    over = hand_made.instance(learner, {**theirs, "Stack": "over", "Expires": hand_made.utc(-1)})
+    alive = hand_made.instance(learner, {**foreign_tags, "Expires": hand_made.utc(1)})
+    hand_made.network(
+        learner, {**foreign_tags, "Expires": hand_made.utc(-1)}
+    )  # more time is written on machines and disks alone
+    over = hand_made.instance(learner, {**foreign_tags, "Stack": "over", "Expires": hand_made.utc(-1)})
     context = hand_made.context(learner)
-    held = leaks.scan_account(context)
-    assert {item.stack: item.state for item in held.things} == {"theirs": "another's", "over": "leak"}
-    leaks.clean(context, held)
+    scan = leaks.scan_account(context)
+    assert {item.stack: item.state for item in scan.things} == {"theirs": "another's", "over": "leak"}
+    leaks.clean(context, scan)
     assert hand_made.ids(learner) == [alive]
     assert learner.list_resources("vpc")
     assert over not in hand_made.ids(learner)
-    receipts, left = leaks.clean(context, leaks.scan_account(context, everyone=True), everyone=True)
-    assert (left, [item.stack for item in receipts]) == ([], ["theirs"])
+    receipts, remaining = leaks.clean(context, leaks.scan_account(context, everyone=True), everyone=True)
+    assert (remaining, [item.stack for item in receipts]) == ([], ["theirs"])
     assert learner.list_resources() == []

@@ -23,10 +23,10 @@ def test_live_hour_asks_for_the_amount_runs_and_leaves_nothing(learner: CloudLea
     poor = begin(learner, "1")
     assert poor.ends() == 1
     assert "--max-usd 1: two labs that nobody takes down cost" in poor.screen
-    refused = begin(learner)
-    refused.shows("type 3 USD:")
-    refused.types("y")
-    assert refused.ends() == 130
+    error = begin(learner)
+    error.shows("type 3 USD:")
+    error.types("y")
+    assert error.ends() == 130
     assert learner.list_resources() == []
 
     terminal = begin(learner)

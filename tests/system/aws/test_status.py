@@ -45,13 +45,13 @@ def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearn
     (hand_made.state_folder(lab_owner, first) / "idle.json").write_text(json.dumps(busy))
     idle = {"now": time.time(), "ends_at": time.time() + 719}  # the command has two minutes
     (hand_made.state_folder(lab_owner, second) / "idle.json").write_text(json.dumps(idle))
-    typed = lab_owner.types("status")
-    assert "✓ healthy  running\n" in typed.out
-    assert f"instances   node0 {first}, node1 {second}" in typed.out
-    assert "$1.54 an hour" in typed.out
-    assert "deadline    in 3 h 5" in typed.out
-    assert re.search(r"idle agent  node0: in use \(SSH sessions: 1\)\n {14}node1: idle; ends it in 1[01] min", typed.out)
-    assert "backstop    AWS itself ends it at 20" in typed.out
+    result = lab_owner.types("status")
+    assert "✓ healthy  running\n" in result.out
+    assert f"instances   node0 {first}, node1 {second}" in result.out
+    assert "$1.54 an hour" in result.out
+    assert "deadline    in 3 h 5" in result.out
+    assert re.search(r"idle agent  node0: in use \(SSH sessions: 1\)\n {14}node1: idle; ends it in 1[01] min", result.out)
+    assert "backstop    AWS itself ends it at 20" in result.out
     [stack] = lab_owner.documents("status")["stacks"]
     assert stack["healthy"] is True
     assert stack["cloud"]["usd_per_hour"].startswith("1.5")
@@ -66,10 +66,10 @@ def test_status_of_an_account_that_does_not_answer_is_unknown_and_never_healthy(
     assert "ec2:DescribeInstances" in read_outlook(lab_owner).unknown
     lab_owner.account.calm()
     lab_owner.account.expire_credentials()
-    typed = lab_owner.types("status")
-    assert "unknown" in typed.out
-    assert "the AWS credentials have expired" in typed.out
-    assert "healthy" not in typed.out
+    result = lab_owner.types("status")
+    assert "unknown" in result.out
+    assert "the AWS credentials have expired" in result.out
+    assert "healthy" not in result.out
 
 
 def test_status_and_destroy_name_an_account_that_is_not_the_labs_own(lab_owner: CloudLearner) -> None:
@@ -94,8 +94,8 @@ def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: Clou
     assert [node.healthy for node in current.stacks[0].nodes] == [True, False]
     assert untracked in current.warnings[0]
     learner.account.shut_down(first)
-    lost = read_outlook(learner)
-    assert (len(lost.ended), lost.stopped) == (2, False)
+    outlook = read_outlook(learner)
+    assert (len(outlook.ended), outlook.stopped) == (2, False)
     assert "gpucourse deploy 3 --target aws" in learner.types("status").out
     spans = ledger.read(WorkspacePaths(learner.workspace).ledger).spans
     [ended] = [span for span in spans if span.charge.item == second]

@@ -62,7 +62,7 @@ class ScriptedAccount(Account):
         yield from answer.get(key, [])
 
     def list_calls(self, operation: str) -> list[dict[str, Any]]:
-        """The parameters of every call of that operation."""
+        """Return the parameters of every call of that operation."""
         return [parameters for _service, name, parameters in self.calls if name == operation]
 
 
@@ -129,7 +129,7 @@ class Clock:
 
 
 def make_host_key(kind: str, *fields: bytes) -> str:
-    """A public key as OpenSSH writes it: its type, then its fields, each after its length."""
+    """Return a public key as OpenSSH writes it: its type, then its fields, each after its length."""
     blob = b"".join(len(field).to_bytes(4, "big") + field for field in (kind.encode(), *fields))
     return f"{kind} {base64.b64encode(blob).decode()}"
 
@@ -140,12 +140,12 @@ def make_refusal(action: str = "ec2:Whatever") -> PermissionRefused:
 
 
 def make_expiry() -> CredentialsError:
-    """The session has run out."""
+    """Return the refusal of a session that has run out."""
     return CredentialsError("the AWS credentials have expired", hint="sign in again")
 
 
 def error(code: str, message: str = "") -> CloudError:
-    """An error of AWS with that code, as the session would raise it."""
+    """Return an error of AWS with that code, as the session would raise it."""
     failure = failures.classify(code, message)
     return CloudError(failure.tell, hint=failure.cure, cloud_code=code, message=message, kind=failure.kind)
 
@@ -163,14 +163,14 @@ def service_model(service: str) -> ServiceModel:
 
 @cache
 def operation_model(service: str, operation: str) -> OperationModel:
-    """The description of an operation, by boto3's name for it."""
+    """Return the description of an operation, by boto3's name for it."""
     model = service_model(service)
     return model.operation_model(next(name for name in model.operation_names if xform_name(name) == operation))
 
 
-def _valid(given: dict[str, Any], shape: Any, *, whole: bool = True) -> None:
+def _valid(values: dict[str, Any], shape: Any, *, whole: bool = True) -> None:
     """Every key exists and has its type; with `whole` no required one is missing."""
     if shape is not None:
-        report = ParamValidator().validate(given, shape)
+        report = ParamValidator().validate(values, shape)
         wrong = [line for line in report.generate_report().splitlines() if whole or not line.startswith("Missing required")]
         assert not wrong, wrong

@@ -27,7 +27,7 @@ class Lab:
 
 @pytest.fixture
 def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
-    """An empty account."""
+    """Yield an empty account."""
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     mock_aws = need_module("moto").mock_aws
     from tests.mock_aws.patches import threads
@@ -38,7 +38,7 @@ def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
 
 
 def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0") -> Lab:
-    """A whole lab with these tags; without any, a stranger's."""
+    """Return a whole lab with these tags; without any, a stranger's."""
     ec2 = account.client("ec2")
 
     def tag(*kinds: str) -> dict[str, Any]:
@@ -76,11 +76,11 @@ def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0")
 
 @pytest.fixture
 def lab(moto: MotoAccount) -> Lab:
-    """A lab of ours."""
+    """Return a lab of ours."""
     return make_lab(moto, TAGS)
 
 
 @pytest.fixture
 def foreign(moto: MotoAccount) -> Lab:
-    """A lab of somebody else, without tags."""
+    """Return a lab of somebody else, without tags."""
     return make_lab(moto, {})

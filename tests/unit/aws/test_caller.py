@@ -11,7 +11,7 @@ from gpucourse.errors import MissingError, UsageError
 
 
 @pytest.mark.parametrize(
-    ("problem", "said"),
+    ("problem", "message"),
     [
         (
             urllib.error.URLError(socket.gaierror(-2, "Name or service not known")),
@@ -23,21 +23,21 @@ from gpucourse.errors import MissingError, UsageError
         (ValueError("unknown url type: 'x'"), "cannot be reached (unknown url type: 'x')"),
     ],
 )
-def test_caller_cidr_describes_a_page_that_fails_in_a_sentence(problem: Exception, said: str) -> None:
+def test_caller_cidr_describes_a_page_that_fails_in_a_sentence(problem: Exception, message: str) -> None:
     def silent(_url: str) -> str:
         raise problem
 
     with pytest.raises(MissingError) as caught:
         caller_cidr({}, silent)
-    assert f"cannot learn this computer's address: {CHECKIP} {said}" in caught.value.what
+    assert f"cannot learn this computer's address: {CHECKIP} {message}" in caught.value.what
     assert "--ssh-cidr" in caught.value.hint
 
 
-@pytest.mark.parametrize("said", ["<html>sign in to the hotel</html>", "", "300.1.1.1", "2001:4860:4860::8888"])
-def test_caller_cidr_is_one_ipv4_address_or_an_error(said: str) -> None:
+@pytest.mark.parametrize("message", ["<html>sign in to the hotel</html>", "", "300.1.1.1", "2001:4860:4860::8888"])
+def test_caller_cidr_is_one_ipv4_address_or_an_error(message: str) -> None:
     assert caller_cidr({}, lambda url: {CHECKIP: "18.220.1.2"}[url]) == "18.220.1.2/32"
     with pytest.raises(MissingError, match="address"):
-        caller_cidr({}, lambda _url: said)
+        caller_cidr({}, lambda _url: message)
 
 
 @pytest.mark.parametrize(

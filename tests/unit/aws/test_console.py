@@ -69,16 +69,16 @@ def test_host_key_waits_for_the_keys() -> None:
 
 
 def test_host_key_reads_the_older_output_when_there_is_no_newest() -> None:
-    asked = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
-    assert console.host_key(asked, "i-1") == ED
-    assert asked.list_calls("get_console_output")[1] == {"InstanceId": "i-1"}
+    scripted = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
+    assert console.host_key(scripted, "i-1") == ED
+    assert scripted.list_calls("get_console_output")[1] == {"InstanceId": "i-1"}
 
 
 @pytest.mark.parametrize("code", ["RequestLimitExceeded", "InvalidInstanceID.NotFound"])
 def test_host_key_waits_out_an_error_that_passes(code: str) -> None:
     clock = Clock()
-    asked = account([error(code), "", error(code), block(ED)])
-    assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
+    scripted = account([error(code), "", error(code), block(ED)])
+    assert console.host_key(scripted, "i-1", sleep=clock.sleep, clock=clock) == ED
     with pytest.raises(CloudError) as caught:
         console.host_key(account([error(code)]), "i-1", sleep=clock.sleep, clock=clock)
     assert caught.value.cloud_code == code

@@ -18,7 +18,7 @@ _COMMAND = re.compile(r"gpucourse ((?:doctor|leaks|deploy|destroy|cost)[^,;:()]*
 
 
 def list_commands(cure: str) -> list[str]:
-    """The gpucourse commands of a cure, as they are typed."""
+    """Return the gpucourse commands of a cure, as they are typed."""
     return [match.strip() for match in _COMMAND.findall(cure)]
 
 

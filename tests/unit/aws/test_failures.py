@@ -106,7 +106,7 @@ def test_sentence_names_the_missing_permission_without_the_encoded_message() -> 
 
 
 def refuse_mount_target() -> Failure:
-    """What Terraform says when an account's first mount target needs a role that the caller may not create."""
+    """Return what Terraform says when an account's first mount target needs a role that the caller may not create."""
     failure = from_text(
         "╷\n│ Error: creating EFS Mount Target (fs-0123): operation error EFS: CreateMountTarget, https response error\n"
         f"│ StatusCode: 403, RequestID: 937f7fea, api error AccessDeniedException: {STORAGE}\n│ \n╵"

@@ -15,15 +15,15 @@ FIRST, SECOND = CANDIDATES["pytorch"][:2]
 
 
 def account(parameters: dict[str, str]) -> ScriptedAccount:
-    def images(asked: dict[str, Any]) -> dict[str, Any]:
+    def images(params: dict[str, Any]) -> dict[str, Any]:
         disks = [
             {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 105}},
             {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
         ]
-        return {"Images": [{"ImageId": asked["ImageIds"][0], "RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
+        return {"Images": [{"ImageId": params["ImageIds"][0], "RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
 
-    listed = [{"Name": name, "Value": value} for name, value in parameters.items()]
-    return ScriptedAccount({("ssm", "get_parameters"): {"Parameters": listed}, ("ec2", "describe_images"): images})
+    entries = [{"Name": name, "Value": value} for name, value in parameters.items()]
+    return ScriptedAccount({("ssm", "get_parameters"): {"Parameters": entries}, ("ec2", "describe_images"): images})
 
 
 def test_resolve_takes_the_best_that_is_there() -> None:
@@ -35,10 +35,10 @@ def test_resolve_takes_the_best_that_is_there() -> None:
 def test_resolve_fails_when_no_parameter_names_an_image() -> None:
     with pytest.raises(MissingError, match="us-east-2 has none"):
         resolve(account({}), "pytorch")
-    asked = account({FIRST: "ami-1"})
-    asked.answers["ec2", "describe_images"] = {"Images": []}
+    scripted = account({FIRST: "ami-1"})
+    scripted.answers["ec2", "describe_images"] = {"Images": []}
     with pytest.raises(MissingError, match="ami-1"):
-        resolve(asked, "pytorch")
+        resolve(scripted, "pytorch")
 
 
 def test_candidates_are_those_of_terraform() -> None:

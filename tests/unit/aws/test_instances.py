@@ -12,7 +12,7 @@ from tests.unit.aws.cloud import TAGS, Clock, ScriptedAccount, as_tag_list, erro
 LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
-def make_instance(state: str = "running", **more: Any) -> dict[str, Any]:
+def make_instance(state: str = "running", **options: Any) -> dict[str, Any]:
     return {
         "InstanceId": "i-0",
         "InstanceType": "g4dn.xlarge",
@@ -24,7 +24,7 @@ def make_instance(state: str = "running", **more: Any) -> dict[str, Any]:
         "StateTransitionReason": "",
         "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeId": "vol-1"}}],
         "Tags": as_tag_list({**TAGS, "Node": "node0", "Expires": "2026-11-21T13:00:00+00:00"}),
-        **more,
+        **options,
     }
 
 
@@ -44,19 +44,19 @@ def test_find_reads_what_aws_says_of_an_instance() -> None:
 
 
 def test_find_asks_by_tags_and_sorts_by_node() -> None:
-    asked = account(
+    scripted = account(
         make_instance(InstanceId="i-1", Tags=as_tag_list({**TAGS, "Node": "node1"})),
         make_instance(InstanceId="i-0", Tags=as_tag_list({**TAGS, "Node": "node0"})),
     )
-    assert [instance.id for instance in instances.find(asked, course="c0ffee")] == ["i-0", "i-1"]
-    assert asked.list_calls("describe_instances")[0]["Filters"] == [
+    assert [instance.id for instance in instances.find(scripted, course="c0ffee")] == ["i-0", "i-1"]
+    assert scripted.list_calls("describe_instances")[0]["Filters"] == [
         {"Name": "tag:Project", "Values": ["gpucourse"]},
         {"Name": "tag:Course", "Values": ["c0ffee"]},
     ]
 
 
 @pytest.mark.parametrize(
-    ("state", "said", "code", "reason", "ended"),
+    ("state", "message", "code", "reason", "end"),
     [
         (
             "terminated",
@@ -70,21 +70,21 @@ def test_find_asks_by_tags_and_sorts_by_node() -> None:
         ("running", "User initiated (2026-11-20 10:00:00 GMT)", "", "", None),  # stopped once, and started since
     ],
 )
-def test_find_says_why_and_when_an_instance_ended(state: str, said: str, code: str, reason: str, ended: int | None) -> None:
+def test_find_says_why_and_when_an_instance_ended(state: str, message: str, code: str, reason: str, end: int | None) -> None:
     item = make_instance(
-        state, StateTransitionReason=said, StateReason={"Code": code.split(":", maxsplit=1)[0], "Message": code}
+        state, StateTransitionReason=message, StateReason={"Code": code.split(":", maxsplit=1)[0], "Message": code}
     )
     [instance] = instances.find(account(item), stack="s-1")
     assert reason in instance.reason
-    assert instance.ended == (LAUNCHED + timedelta(seconds=ended) if ended else None)
+    assert instance.ended == (LAUNCHED + timedelta(seconds=end) if end else None)
     assert instance.alive == (state != "terminated")
 
 
 def script_states(*states: str) -> ScriptedAccount:
-    left = list(states)
+    remaining = list(states)
 
     def answer(_parameters: dict[str, Any]) -> Any:
-        state = left.pop(0) if len(left) > 1 else left[0]
+        state = remaining.pop(0) if len(remaining) > 1 else remaining[0]
         if state == "unknown":
             return error("InvalidInstanceID.NotFound")
         if state[0].isupper():
@@ -127,28 +127,28 @@ def test_find_nodes_waits_for_nodes_that_are_listed_late() -> None:
     def list_instances(_parameters: dict[str, Any]) -> Any:
         return {"Reservations": [{"Instances": listings.pop(0) if len(listings) > 1 else listings[0]}]}
 
-    asked = ScriptedAccount({("ec2", "describe_instances"): list_instances})
-    entries = instances.find_nodes(asked, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
+    scripted = ScriptedAccount({("ec2", "describe_instances"): list_instances})
+    entries = instances.find_nodes(scripted, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
     assert [entry.node for entry in entries] == ["node0", "node1"]
     assert clock.now == instances.POLL_S
     listings[:] = [nodes[:1]]
-    entries = instances.find_nodes(asked, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
+    entries = instances.find_nodes(scripted, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
     assert [entry.node for entry in entries] == ["node0"]
     assert clock.now == instances.POLL_S + instances.LISTED_S
 
 
 def test_start_without_room_is_a_matter_of_capacity() -> None:
-    asked = ScriptedAccount({("ec2", "start_instances"): error("InsufficientInstanceCapacity", "no room")})
+    scripted = ScriptedAccount({("ec2", "start_instances"): error("InsufficientInstanceCapacity", "no room")})
     instances.start(ScriptedAccount({}), [])
     with pytest.raises(CloudError) as caught:
-        instances.start(asked, ["i-0"])
+        instances.start(scripted, ["i-0"])
     assert caught.value.kind == "capacity"
 
 
 def test_survive_power_off_names_instances_that_would_only_stop() -> None:
-    def answer(asked: dict[str, Any]) -> Any:
-        behaviour = {"i-0": "terminate", "i-1": "stop"}[asked["InstanceId"]]
-        return {"InstanceId": asked["InstanceId"], "InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
+    def answer(params: dict[str, Any]) -> Any:
+        behaviour = {"i-0": "terminate", "i-1": "stop"}[params["InstanceId"]]
+        return {"InstanceId": params["InstanceId"], "InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
 
     account = ScriptedAccount({("ec2", "describe_instance_attribute"): answer})
     assert instances.survive_power_off(account, ["i-0", "i-1"]) == ["i-1"]

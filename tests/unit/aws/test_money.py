@@ -185,12 +185,12 @@ def test_find_charges_leaves_out_an_instance_that_does_not_run() -> None:
 
 
 def test_match_ended_instances_says_when_and_why() -> None:
-    said = {"StateTransitionReason": "User initiated (2026-11-21 10:00:00 GMT)", "StateReason": {"Message": "deadline"}}
-    instance = instances.find(account(make_instance("terminated", **said), make_instance(InstanceId="i-1")), stack="s-1")
-    ended = money.match_ended_instances(instance)
-    assert set(ended) == {"i-0", "i-0:ipv4"}
-    assert ended["i-0"].ended == MADE + timedelta(hours=1)
-    assert ended["i-0"].reason == "deadline"
+    fields = {"StateTransitionReason": "User initiated (2026-11-21 10:00:00 GMT)", "StateReason": {"Message": "deadline"}}
+    instance = instances.find(account(make_instance("terminated", **fields), make_instance(InstanceId="i-1")), stack="s-1")
+    reason = money.match_ended_instances(instance)
+    assert set(reason) == {"i-0", "i-0:ipv4"}
+    assert reason["i-0"].ended == MADE + timedelta(hours=1)
+    assert reason["i-0"].reason == "deadline"
 
 
 FIRST, LAST = date(2026, 11, 1), date(2026, 11, 21)
@@ -208,9 +208,9 @@ def test_query_billed_cost_asks_once_by_tag_and_service() -> None:
     bill = query_billed_cost(account, FIRST, LAST)
     assert bill.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
     assert (bill.usd, bill.requests, bill.final) == (Decimal("3.375"), 1, False)
-    [asked] = account.list_calls("get_cost_and_usage")
-    assert asked["TimePeriod"] == {"Start": "2026-11-01", "End": "2026-11-22"}  # AWS leaves the last day out
-    assert asked["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
+    [call] = account.list_calls("get_cost_and_usage")
+    assert call["TimePeriod"] == {"Start": "2026-11-01", "End": "2026-11-22"}  # AWS leaves the last day out
+    assert call["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
 
 
 def test_query_billed_cost_counts_pages_since_each_costs_a_cent() -> None:

@@ -13,8 +13,8 @@ HOUR = timedelta(hours=1)
 def span(item: str, usd: str, *, hours: float | None = None, **other: Any) -> Span:
     rate = Rate(usd_per_hour=Decimal(usd), source="the table", date="2026-07-20")
     values = {"what": "g4dn.xlarge", "kind": "instance", "stack": "03-aws", "module": "3", "zone": "us-east-2a"} | other
-    ended = None if hours is None else T0 + hours * HOUR
-    return Span(charge=Charge(item=item, rate=rate, **values), started=T0, ended=ended)
+    end = None if hours is None else T0 + hours * HOUR
+    return Span(charge=Charge(item=item, rate=rate, **values), started=T0, ended=end)
 
 
 def test_total_counts_seconds_and_at_least_a_minute_for_an_instance() -> None:

@@ -59,12 +59,12 @@ def test_offers_ignores_local_zones_and_other_places() -> None:
     offer_list = offerings.offers(account, ["t3.medium", "g4dn.xlarge", "g4dn.xlarge"])
     assert offer_list.zones == ("us-east-2a", "us-east-2b")
     assert offer_list.by_type["g4dn.xlarge"] == {"us-east-2a", "us-east-2b"}
-    asked = {
+    call = {
         tag_filter["Name"]: tag_filter["Values"]
         for tag_filter in account.list_calls("describe_availability_zones")[0]["Filters"]
     }
-    assert asked["zone-type"] == ["availability-zone"]
-    assert asked["opt-in-status"] == ["opt-in-not-required"]
+    assert call["zone-type"] == ["availability-zone"]
+    assert call["opt-in-status"] == ["opt-in-not-required"]
 
 
 @pytest.mark.parametrize(

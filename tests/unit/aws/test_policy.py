@@ -70,9 +70,9 @@ def test_policy_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(parti
 
 def test_policy_allows_every_call_of_the_program() -> None:
     assert len(CALLS) > 40, "they are found in the source"
-    allowed = [pattern for statement in STATEMENTS for pattern in actions(statement)]
+    patterns = [pattern for statement in STATEMENTS for pattern in actions(statement)]
     needed = {iam_action(*call) for call in CALLS} - ADMINISTRATOR
-    assert [action for action in sorted(needed) if not any(fnmatchcase(action, pattern) for pattern in allowed)] == []
+    assert [action for action in sorted(needed) if not any(fnmatchcase(action, pattern) for pattern in patterns)] == []
 
 
 def test_policy_allows_what_was_asked_of_a_mock_account() -> None:
@@ -81,7 +81,7 @@ def test_policy_allows_what_was_asked_of_a_mock_account() -> None:
 
 
 def split(statement: Statement) -> Iterator[tuple[str, Statement]]:
-    """The statement without one of its actions, and without one of its resources, each with what is left out."""
+    """Yield the statement without one of its actions, and without one of its resources, each with what is left out."""
     for key, listed in (("Action", actions(statement)), ("Resource", resources(statement))):
         for item in listed:
             yield item, {**statement, key: [other for other in listed if other != item]}
@@ -99,10 +99,10 @@ def needs(item: str) -> bool:
 def test_policy_allows_nothing_that_is_not_needed(index: int) -> None:
     """Without any action or any resource of a statement, something that was asked for is refused."""
     concerned = [asked for asked in RECORDED if allows([STATEMENTS[index]], asked.action, asked.resource, asked.context)]
-    others = [*STATEMENTS[:index], *STATEMENTS[index + 1 :]]
+    statements = [*STATEMENTS[:index], *STATEMENTS[index + 1 :]]
 
     def refuses(changed: Statement) -> bool:
-        return any(not allows([*others, changed], asked.action, asked.resource, asked.context) for asked in concerned)
+        return any(not allows([*statements, changed], asked.action, asked.resource, asked.context) for asked in concerned)
 
     unused = [item for item, changed in split(STATEMENTS[index]) if not refuses(changed) and not needs(item)]
     assert unused == []
@@ -136,8 +136,8 @@ def test_policy_starts_instances_only_with_our_tag_and_in_sizes_of_the_course() 
     assert all(starts(name) for name in ("t3.medium", *hardware().startable_types))
     sizes = ("8xlarge", "12xlarge", "16xlarge", "24xlarge", "48xlarge", "metal", "metal-48xl")
     large = [f"{family}.{size}" for family in ("g4dn", "g5", "g6", "g6e", "gr6", "g7e", "p5", "c7i") for size in sizes]
-    others = ("t3.large", "t3.2xlarge", "m5.xlarge", "g6.4xlarge", "gr6.4xlarge", "p3.2xlarge", "p4d.24xlarge", "p6.4xlarge")
-    assert not [name for name in (*large, *others, "inf2.xlarge", "trn1.2xlarge") if starts(name)]
+    types = ("t3.large", "t3.2xlarge", "m5.xlarge", "g6.4xlarge", "gr6.4xlarge", "p3.2xlarge", "p4d.24xlarge", "p6.4xlarge")
+    assert not [name for name in (*large, *types, "inf2.xlarge", "trn1.2xlarge") if starts(name)]
     assert not starts("g6.xlarge", "other")
     assert not allows(STATEMENTS, "ec2:RunInstances", INSTANCE, {"aws:RequestTag/Project": "gpucourse"})
 

@@ -27,22 +27,22 @@ def test_setup_makes_what_the_program_itself_knows_and_nothing_else() -> None:
     role = RESOURCES["BackstopRole"]["Properties"]
     assert role["RoleName"] == schedule.ROLE
     assert [policy["PolicyName"] for policy in role["Policies"]] == [POLICY_NAME]
-    kinds = sorted(made["Type"].removeprefix("AWS::") for made in RESOURCES.values())
+    kinds = sorted(resource["Type"].removeprefix("AWS::") for resource in RESOURCES.values())
     assert kinds == ["Budgets::Budget", "IAM::ManagedPolicy", "IAM::Role", *["IAM::ServiceLinkedRole"] * 3, "IAM::User"]
 
 
 def test_setup_has_the_parameters_that_the_page_names() -> None:
-    named = set(re.findall(r"\b([A-Z][A-Za-z]+)=", PAGE))
-    assert named == set(TEMPLATE["Parameters"])
-    [given] = re.findall(r"--parameter-overrides (.+)", PAGE)
+    names = set(re.findall(r"\b([A-Z][A-Za-z]+)=", PAGE))
+    assert names == set(TEMPLATE["Parameters"])
+    [line] = re.findall(r"--parameter-overrides (.+)", PAGE)
     required = {name for name, parameter in TEMPLATE["Parameters"].items() if "Default" not in parameter}
-    assert required <= {word.partition("=")[0] for word in given.split()}
+    assert required <= {word.partition("=")[0] for word in line.split()}
     assert f"--user-name {TEMPLATE['Parameters']['User']['Default']}\n" in PAGE
 
 
 @pytest.mark.parametrize("user", ["gpucourse", pytest.param("", marks=pytest.mark.slow)])
 def test_setup_gives_an_account_user_policy_and_role(moto: MotoAccount, user: str) -> None:
-    given = {"Mail": "ada@example.org", "User": user}
+    values = {"Mail": "ada@example.org", "User": user}
     with warnings.catch_warnings():
         for kind in UNKNOWN_TO_MOTO:
             warnings.filterwarnings("ignore", f"Tried to parse {kind} but")
@@ -50,7 +50,7 @@ def test_setup_gives_an_account_user_policy_and_role(moto: MotoAccount, user: st
             StackName="gpucourse-account",
             TemplateBody=setup_text(),
             Capabilities=["CAPABILITY_NAMED_IAM"],
-            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in given.items()],
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()],
         )
     iam = moto.client("iam")
     [policy] = iam.list_policies(Scope="Local")["Policies"]

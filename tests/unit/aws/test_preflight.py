@@ -56,12 +56,12 @@ EVERYTHING_EMPTY: dict[tuple[str, str], Any] = {
 
 def role(name: str) -> dict[str, Any]:
     arn = f"arn:aws:iam::123456789012:role/{name}"
-    made = datetime(2026, 1, 1, tzinfo=UTC)
-    return {"Role": {"Path": "/", "RoleName": name, "RoleId": "A" * 20, "Arn": arn, "CreateDate": made}}
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return {"Role": {"Path": "/", "RoleName": name, "RoleId": "A" * 20, "Arn": arn, "CreateDate": moment}}
 
 
-def a_good_account(**changed: Any) -> ScriptedAccount:
-    """An account that a course can be taken on. `changed`: other answers, by operation."""
+def a_good_account(**changes: Any) -> ScriptedAccount:
+    """Return an account that a course can be taken on. `changed`: other answers, by operation."""
     names = [*CANDIDATES["pytorch"][:1], *CANDIDATES["ubuntu"][:1]]
     answers: dict[tuple[str, str], Any] = {
         **EVERYTHING_EMPTY,
@@ -78,14 +78,14 @@ def a_good_account(**changed: Any) -> ScriptedAccount:
         ("ec2", "describe_vpcs"): lambda asked: {"Vpcs": [] if asked.get("Filters") else [{"VpcId": "vpc-0"}]},
         ("ec2", "run_instances"): error("DryRunOperation", "Request would have succeeded, but DryRun flag is set."),
     }
-    for operation, answer in changed.items():
+    for operation, answer in changes.items():
         key = next(key for key in answers if key[1] == operation)
         answers[key] = answer
     return ScriptedAccount(answers)
 
 
-def make_environment(account: ScriptedAccount, labs: Sequence[LabNeed] = LABS, **changed: Any) -> LabEnvironment:
-    known: dict[str, Any] = {
+def make_environment(account: ScriptedAccount, labs: Sequence[LabNeed] = LABS, **changes: Any) -> LabEnvironment:
+    services: dict[str, Any] = {
         "quotas": Quotas(account),
         "labs": labs,
         "find_offers": lambda: offerings.offers(account, (machines.instance_type for lab in labs for machines in lab.machines)),
@@ -95,15 +95,15 @@ def make_environment(account: ScriptedAccount, labs: Sequence[LabNeed] = LABS, *
         "ask_address": lambda: "18.1.2.3/32",
         "regions": ("us-east-2",),
     }
-    return LabEnvironment(**{**known, **changed})
+    return LabEnvironment(**{**services, **changes})
 
 
 def ask_nobody() -> str:
     raise MissingError("cannot learn the address", hint="--ssh-cidr")
 
 
-def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
-    findings = preflight(make_environment(account, **changed))
+def run_preflight(account: ScriptedAccount, **changes: Any) -> dict[str, Finding]:
+    findings = preflight(make_environment(account, **changes))
     assert len({finding.what for finding in findings}) == len(findings), "two findings of one name"
     return {finding.what: finding for finding in findings}
 
@@ -129,7 +129,7 @@ def test_preflight_for_spot_looks_at_its_own_quota_and_role() -> None:
     assert findings["quota L-3819A6DF (spot)"].state == findings["quota L-DB2E81BA (on-demand)"].state == "ok"
     assert findings["quota L-1216C47A (on-demand)"].state == "ok"
     assert findings["spot role"].state == "ok"
-    starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.list_calls("run_instances")}
+    starts = {call["InstanceType"]: "InstanceMarketOptions" in call for call in account.list_calls("run_instances")}
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
 
 
@@ -180,16 +180,16 @@ MISSES: list[tuple[str, Any, str, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("operation", "answer", "what", "state", "detail", "mend"), MISSES, ids=[f"{miss[2]}-{miss[4]}" for miss in MISSES]
+    ("operation", "answer", "message", "state", "detail", "mend"), MISSES, ids=[f"{miss[2]}-{miss[4]}" for miss in MISSES]
 )
 def test_preflight_reports_each_miss_with_what_mends_it(
-    operation: str, answer: Any, what: str, state: str, detail: str, mend: str
+    operation: str, answer: Any, message: str, state: str, detail: str, mend: str
 ) -> None:
     if isinstance(answer, float):
         answer = {"Quota": {"Value": answer}}
     if isinstance(answer, list):
         answer = {"InstanceTypeOfferings": answer}
-    finding = run_preflight(a_good_account(**{operation: answer}))[what]
+    finding = run_preflight(a_good_account(**{operation: answer}))[message]
     assert finding.state == state
     assert detail in finding.detail
     assert mend in finding.mend
@@ -227,7 +227,7 @@ def test_preflight_goes_on_after_each_miss_and_lists_what_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "what", "state"),
+    ("environment", "message", "state"),
     [
         ({"terraform": "1.6.1"}, "Terraform", "ok"),
         ({"terraform": "1.6.0"}, "Terraform", "missing"),
@@ -240,8 +240,8 @@ def test_preflight_goes_on_after_each_miss_and_lists_what_blocks() -> None:
         ({"ssh_cidr": "0.0.0.0/0"}, "your address", "missing"),
     ],
 )
-def test_preflight_checks_this_computer(environment: dict[str, Any], what: str, state: str) -> None:
-    assert run_preflight(a_good_account(), **environment)[what].state == state
+def test_preflight_checks_this_computer(environment: dict[str, Any], message: str, state: str) -> None:
+    assert run_preflight(a_good_account(), **environment)[message].state == state
 
 
 def test_preflight_compares_the_price_with_the_budget() -> None:
@@ -287,7 +287,7 @@ def test_bill_readers_says_who_sees_the_bill_and_gets_a_mail(budgets: object, no
     account = a_good_account()
     account.answers |= {BUDGETS: budgets, NOTICES: notices}
     findings = {finding.what: finding for finding in find_bill_readers(make_environment(account))}
-    assert {what: finding.state for what, finding in findings.items()} == {"billing access": access, "budget mail": mail}
+    assert {name: finding.state for name, finding in findings.items()} == {"billing access": access, "budget mail": mail}
     assert all(finding.mend for finding in findings.values() if finding.state != "ok")
 
 
@@ -299,21 +299,21 @@ def test_preflight_reports_an_unknown_region() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "answers", "storage", "role", "service"),
+    ("message", "answers", "storage", "role", "service"),
     [
         ("storage role", {}, 5, "AmazonElasticFileSystem", "elasticfilesystem"),
         ("quota role", {"get_service_quota": {"Quota": {"Value": 0.0}}}, 0, "ServiceQuotas", "servicequotas"),
     ],
 )
 def test_service_role_is_looked_for_when_the_labs_need_it(
-    what: str, answers: dict[str, Any], storage: int, role: str, service: str
+    message: str, answers: dict[str, Any], storage: int, role: str, service: str
 ) -> None:
-    def look(**more: Any) -> Any:
+    def look(**options: Any) -> Any:
         labs = [replace(LABS[0], storage_gib=storage)]
-        return {item.what: item for item in preflight(make_environment(a_good_account(**answers, **more), labs))}[what]
+        return {item.what: item for item in preflight(make_environment(a_good_account(**answers, **options), labs))}[message]
 
     assert look().state == "ok"
-    assert what not in run_preflight(a_good_account())
+    assert message not in run_preflight(a_good_account())
     absent = look(get_role=error("NoSuchEntity"))
     assert absent.state == "warning"
     assert f"AWSServiceRoleFor{role}" in absent.detail

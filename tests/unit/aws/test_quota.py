@@ -86,14 +86,14 @@ def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
     ],
 )
 def test_in_use_counts_a_type_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
-    used = quota.in_use(account({}, describe((name, 8, spot))))
-    assert used == ({code: 8} if code else {})
+    usage = quota.in_use(account({}, describe((name, 8, spot))))
+    assert usage == ({code: 8} if code else {})
 
 
 def test_assess_takes_the_default_of_aws_when_no_limit_was_set() -> None:
-    asked = account(error("NoSuchResourceException"))
-    asked.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
-    quotas = by_code(assess(asked, LABS))
+    scripted = account(error("NoSuchResourceException"))
+    scripted.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
+    quotas = by_code(assess(scripted, LABS))
     assert (quotas[G].limit, quotas[G].enough) == (0, False)
 
 
@@ -106,32 +106,34 @@ def test_assess_is_unknown_when_limit_or_use_is_refused_unless_the_limit_is_too_
         assert by_code(assess(limited, LABS))[G].enough is enough
 
 
-def make_quota(needed: int, limit: int, used: int | None) -> Quota:
-    return Quota(code=G, name="", market="on-demand", region="us-east-2", needed=needed, limit=limit, used=used)
+def make_quota(need: int, limit: int, usage: int | None) -> Quota:
+    return Quota(code=G, name="", market="on-demand", region="us-east-2", needed=need, limit=limit, used=usage)
 
 
-def request(status: str, wanted: float = 16.0) -> dict[str, Any]:
-    return {"Id": "r-1", "CaseId": "c-1", "QuotaCode": G, "DesiredValue": wanted, "Status": status}
+def request(status: str, number: float = 16.0) -> dict[str, Any]:
+    return {"Id": "r-1", "CaseId": "c-1", "QuotaCode": G, "DesiredValue": number, "Status": status}
 
 
 def test_request_increase_asks_for_what_is_needed_on_top_of_what_runs() -> None:
-    asked = ScriptedAccount(
+    scripted = ScriptedAccount(
         {("service-quotas", "request_service_quota_increase"): {"RequestedQuota": request("PENDING", 20.0)}}
     )
-    increase = quota.request_increase(asked, make_quota(16, 16, 4))
+    increase = quota.request_increase(scripted, make_quota(16, 16, 4))
     assert (increase.wanted, increase.status, increase.case, increase.opened_before) == (20, "PENDING", "c-1", False)
-    assert asked.list_calls("request_service_quota_increase") == [{"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}]
+    assert scripted.list_calls("request_service_quota_increase") == [
+        {"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}
+    ]
 
 
 def test_request_increase_returns_a_request_that_is_open() -> None:
     history = {"RequestedQuotas": [request("CASE_CLOSED"), request("CASE_OPENED")]}
-    asked = ScriptedAccount(
+    scripted = ScriptedAccount(
         {
             ("service-quotas", "request_service_quota_increase"): error("ResourceAlreadyExistsException"),
             ("service-quotas", "list_requested_service_quota_change_history_by_quota"): history,
         }
     )
-    increase = quota.request_increase(asked, make_quota(16, 0, 0))
+    increase = quota.request_increase(scripted, make_quota(16, 0, 0))
     assert (increase.status, increase.opened_before) == ("CASE_OPENED", True)
-    asked.answers["service-quotas", "list_requested_service_quota_change_history_by_quota"] = {"RequestedQuotas": []}
-    assert quota.open_request(asked, G) is None
+    scripted.answers["service-quotas", "list_requested_service_quota_change_history_by_quota"] = {"RequestedQuotas": []}
+    assert quota.open_request(scripted, G) is None

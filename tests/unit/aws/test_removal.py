@@ -32,12 +32,13 @@ class Result:
         return [event.address for event in self.events if event.state == state]
 
 
-def make_thing(kind: str, thing_id: str, **more: Any) -> CloudResource:
-    return CloudResource(kind=kind, id=thing_id, region="us-east-2", remove="aws ...", **{"tags": TAGS, **more})
+def make_thing(kind: str, thing_id: str, **options: Any) -> CloudResource:
+    return CloudResource(kind=kind, id=thing_id, region="us-east-2", remove="aws ...", **{"tags": TAGS, **options})
 
 
 def make_network(*answers: Any) -> ScriptedAccount:
-    """An account with one VPC of ours; `delete_vpc` gives these answers one after the other, and the last one from then on."""
+    """Return an account with one VPC of ours; `delete_vpc` gives these answers one after the other, and the last one from then
+    on."""
     remaining = list(answers)
 
     def delete(_parameters: dict[str, Any]) -> Any:
@@ -198,9 +199,9 @@ def test_remove_leaves_an_instance_that_does_not_end_in_time() -> None:
 )
 def test_remove_does_not_touch_what_is_not_ours(thing: CloudResource, note: str) -> None:
     account = ScriptedAccount({})
-    [left] = Result(account, [thing]).left
-    assert (left.id, left.remove) == (thing.id, "aws ...")
-    assert note in left.note
+    [remaining] = Result(account, [thing]).left
+    assert (remaining.id, remaining.remove) == (thing.id, "aws ...")
+    assert note in remaining.note
     assert account.calls == []
 
 

@@ -28,10 +28,10 @@ LAB_KINDS = [
 ]
 
 
-def make_account(**changed: Any) -> ScriptedAccount:
-    """An account that holds nothing. `changed`: other answers, by operation."""
+def make_account(**changes: Any) -> ScriptedAccount:
+    """Return an account that holds nothing. `changed`: other answers, by operation."""
     answers = {**EVERYTHING_EMPTY, ("ec2", "describe_vpcs"): {}}
-    return ScriptedAccount(answers | {key: changed[key[1]] for key in answers if key[1] in changed})
+    return ScriptedAccount(answers | {key: changes[key[1]] for key in answers if key[1] in changes})
 
 
 def kinds(things: list[CloudResource]) -> list[str]:
@@ -69,8 +69,8 @@ def test_find_is_wider_by_stack_by_course_and_by_project(moto: MotoAccount) -> N
         make_network(region, stack, course)
     make_network("us-west-2", "s-4", "c")
 
-    def find(**wanted: Any) -> list[str]:
-        return [thing.tags["Stack"] for thing in resource_scan.find(moto, **wanted)]
+    def find(**filters: Any) -> list[str]:
+        return [thing.tags["Stack"] for thing in resource_scan.find(moto, **filters)]
 
     assert find(stack="s-1") == ["s-1"]
     assert sorted(find(course="c")) == ["s-1", "s-2"]
@@ -131,8 +131,8 @@ def test_find_passes_over_a_role_that_goes_meanwhile() -> None:
             "CreateDate": when,
         }
 
-    def role_tags(asked: dict[str, object]) -> dict[str, object]:
-        if asked["RoleName"] == "another":
+    def role_tags(params: dict[str, object]) -> dict[str, object]:
+        if params["RoleName"] == "another":
             raise error("NoSuchEntity", "Role another not found")
         return {"Tags": as_tag_list(TAGS)}
 
@@ -180,7 +180,7 @@ def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
     disk = {"ResourceARN": "arn:aws:ec2:eu-west-1:1:volume/vol-1", "Tags": as_tag_list(TAGS)}
     account = Places({"eu-west-1": ({"ResourceTagMappingList": [disk]}, {}), "ap-south-1": ({}, {})})
     assert find_regions_in_use(account, besides=KNOWN) == (["eu-west-1"], "")
-    [filters, _other] = [asked["TagFilters"] for asked in account.list_calls("get_resources")]
+    [filters, _other] = [call["TagFilters"] for call in account.list_calls("get_resources")]
     assert filters == [{"Key": "Project", "Values": ["gpucourse"]}]
 
 

@@ -24,11 +24,11 @@ def test_arm_schedules_each_instance_ten_minutes_after_its_end(moto: MotoAccount
     assert (finding.state, finding.what) == ("ok", schedule.WHAT)
     assert "2 instances at 2026-11-21T13:10:00Z" in finding.detail
     assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": AT, "i-2": AT}
-    made = moto.client("scheduler").get_schedule(Name="i-1", GroupName="gpucourse-s-1")
-    assert made["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
-    assert json.loads(made["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
-    assert made["ActionAfterCompletion"] == "DELETE"
-    assert made["ScheduleExpressionTimezone"] == "UTC"
+    entry = moto.client("scheduler").get_schedule(Name="i-1", GroupName="gpucourse-s-1")
+    assert entry["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+    assert json.loads(entry["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
+    assert entry["ActionAfterCompletion"] == "DELETE"
+    assert entry["ScheduleExpressionTimezone"] == "UTC"
 
 
 def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAccount) -> None:

@@ -14,7 +14,7 @@ EARLIER, LATER = "2026-11-21T13:00:00+00:00", "2026-11-21T18:00:00+00:00"
 
 
 def list_ends(account: MotoAccount, stack: str) -> dict[str, set[str]]:
-    """The ends that the things of a stack say, by kind."""
+    """Return the ends that the things of a stack say, by kind."""
     ends: dict[str, set[str]] = {}
     for resource in resource_scan.find(account, stack=stack):
         ends.setdefault(resource.kind, set()).add(resource.tags.get("Expires", "none"))

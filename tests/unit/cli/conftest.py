@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place of a workspace that does not exist yet, in the environment of a learner."""
+    """Return the place of a workspace that does not exist yet, in the environment of a learner."""
     for name in [name for name in os.environ if name.startswith(("GPUCOURSE", "AWS", "XDG"))]:
         monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()

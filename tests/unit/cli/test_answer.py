@@ -15,41 +15,41 @@ def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> No
     assert "'z' is not one of a, b, c" in said.err
     assert "2 right" in said.out
     assert "b. in the sea" in said.out
-    again = learning.types("answer", "1.1", typing="82\n\n")
-    assert again.out.startswith("3 of 5 busy"), "the first open question"
-    assert "Question 3 is the first one to answer; --set NAME=ANSWER changes an earlier answer." in again.err
-    assert "Your answer so far: b" in again.out
-    assert "3 right" in again.out
+    result = learning.types("answer", "1.1", typing="82\n\n")
+    assert result.out.startswith("3 of 5 busy"), "the first open question"
+    assert "Question 3 is the first one to answer; --set NAME=ANSWER changes an earlier answer." in result.err
+    assert "Your answer so far: b" in result.out
+    assert "3 right" in result.out
     learning.types("answer", "1.1", "--set", "power=70")
     assert learning.types("answer", "1.1", typing="").out.startswith("1 of 5 why"), "nothing is open: from the first question"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["answer", "1.1"], 3, "the questions of 1.1 are about your own run, and none has succeeded yet"),
         (["answer", "1.2"], 2, "1.2 has no questions"),
         (["answer", "1.9"], 2, "there is no exercise '1.9'"),
     ],
 )
-def test_answer_without_a_run_or_questions_is_refused(learning: Learning, words: list[str], code: int, said: str) -> None:
-    assert said in learning.types(*words, code=code).err
+def test_answer_without_a_run_or_questions_is_refused(learning: Learning, words: list[str], code: int, message: str) -> None:
+    assert message in learning.types(*words, code=code).err
 
 
 def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
     record, other = learning.record(), learning.record("1.2")
-    lost = learning.record(state="failed")
-    for words, said in (
+    lost_run = learning.record(state="failed")
+    for words, message in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
         (["--set", "speedup"], "--set speedup: not of the form name=value"),
         (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
         (["--run", other.id], f"run {other.id} is a run of 1.2, not of 1.1"),
-        (["--run", lost.id], f"run {lost.id} did not succeed"),
+        (["--run", lost_run.id], f"run {lost_run.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
         ([], "not a terminal, and no answers were given"),
     ):
-        assert said in learning.types("answer", "1.1", *words, code=2).err
+        assert message in learning.types("answer", "1.1", *words, code=2).err
     assert record.id in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out

@@ -15,6 +15,6 @@ def test_name_in_python_is_no_word_of_python(command: str, name: str) -> None:
     assert name_in_python(command) == name
 
 
-@pytest.mark.parametrize(("named", "count"), [("status", 1), ("stauts", len(COMMANDS)), (None, len(COMMANDS))])
-def test_tree_builds_only_the_command_that_was_typed(named: str | None, count: int) -> None:
-    assert len(tree(named).registered_commands) == count
+@pytest.mark.parametrize(("names", "count"), [("status", 1), ("stauts", len(COMMANDS)), (None, len(COMMANDS))])
+def test_tree_builds_only_the_command_that_was_typed(names: str | None, count: int) -> None:
+    assert len(tree(names).registered_commands) == count

@@ -31,12 +31,12 @@ def test_confirm_asks_nothing_after_yes() -> None:
 def test_confirm_hints_at_yes_when_nobody_can_answer(monkeypatch: pytest.MonkeyPatch, at_a_terminal: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n") if at_a_terminal else io.StringIO("y\n"))
     err = Terminal() if at_a_terminal else io.StringIO()
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as error:
         confirm(session(err, json=at_a_terminal), "Really?", yes=False, command="gpucourse deploy 3")
-    assert refused.value.hint == "gpucourse deploy 3 --yes"
+    assert error.value.hint == "gpucourse deploy 3 --yes"
 
 
-@pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("no\n", False)])
-def test_confirm_leaves_it_to_the_person_at_a_terminal(monkeypatch: pytest.MonkeyPatch, typed: str, agreed: bool) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+@pytest.mark.parametrize(("words", "agreed"), [("y\n", True), ("no\n", False)])
+def test_confirm_leaves_it_to_the_person_at_a_terminal(monkeypatch: pytest.MonkeyPatch, words: str, agreed: bool) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(words))
     assert confirm(session(Terminal()), "Really?", yes=False, command="gpucourse deploy 3") is agreed

@@ -46,7 +46,7 @@ def test_command_refuses_wrong_words_with_what_to_type(type_line: Type, line: st
 
 @pytest.fixture
 def recorded_lab(workspace: Path) -> None:
-    """Module 3's lab of two nodes, on record only."""
+    """Record module 3's lab of two nodes, without building it."""
     nodes = tuple(replace(node(number), name=f"node{number}") for number in range(2))
     lab = LocalDeployment(
         stack="03-local", uid="u", module="3", template="simulated", phase="ready", created="2026-01-01T00:00:00+00:00",
@@ -122,8 +122,8 @@ def test_bug_is_named_and_its_traceback_is_in_the_log(learning: Learning, monkey
         raise LookupError("no such planet")
 
     monkeypatch.setattr("gpucourse.learning.list_.list_course", fail)
-    said = learning.types("list", code=1)
-    assert "a bug in gpucourse: LookupError: no such planet" in said.err
+    result = learning.types("list", code=1)
+    assert "a bug in gpucourse: LookupError: no such planet" in result.err
     log = learning.context.paths.log
-    assert str(log) in said.err.replace("\n", "")
+    assert str(log) in result.err.replace("\n", "")
     assert "in fail\n" in log.read_text()

@@ -10,9 +10,9 @@ from tests.system.small_course import write_course
 
 def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
     learning.record(metrics={**METRICS, "springs": [{"litres": -1.0, "busy_percent": 3}], "wet": None})
-    said = learning.types("check", "1.1", "--verbose", code=5)
+    result = learning.types("check", "1.1", "--verbose", code=5)
     rows: dict[str, str] = {}
-    for line in said.out.splitlines():
+    for line in result.out.splitlines():
         if line[1:3] == "  ":
             rows.setdefault(line[:1], line)
     assert "It flows" in rows["✗"]
@@ -22,7 +22,7 @@ def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
     assert "It is deep" in rows["–"]
     assert rows["–"].endswith("GPUs only")
     assert rows["✗"].endswith("every lab")
-    assert "Wait for rain." in said.out
+    assert "Wait for rain." in result.out
     deploy(learning)
     brief = learning.types("check", "1.1", code=5).out
     assert "✗ failed on simulated nodes: 1 failed, 1 error, 1 not measured" in brief
@@ -42,8 +42,8 @@ def test_check_with_wrong_words_names_them(learning: Learning) -> None:
 def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Learning) -> None:
     record = learning.record(state="broken", drill=True, launcher="torchrun")
     write_record(learning.context.paths.drill(record.id), InjectedFault(run=record.id, exercise="1.1", how="block-port"))
-    wrong = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
-    assert "not yet. What was broken: another fault than this (kill-rank)" in " ".join(wrong.split())
+    message = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "not yet. What was broken: another fault than this (kill-rank)" in " ".join(message.split())
     document = learning.types("check", "1.1", "--diagnosis", "block-port", "--json").document
     assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")
 

@@ -24,5 +24,5 @@ def test_compare_of_runs_that_cannot_be_compared_is_refused(learning: Learning, 
         record = learning.record()
         (learning.folder(record) / "metrics.json").unlink()
         code, other, words = 3, record.id, "has no metrics"
-    said = learning.types("compare", run, other, code=code)
-    assert words in said.err
+    result = learning.types("compare", run, other, code=code)
+    assert words in result.err

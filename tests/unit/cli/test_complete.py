@@ -12,7 +12,7 @@ from tests.learning import Learning, deploy
 
 
 def complete(learning: Learning, line: str) -> set[str]:
-    """What the shell would offer for the last word of this line."""
+    """Return what the shell would offer for the last word of this line."""
     import io
 
     *words, incomplete = line.split(" ")

@@ -30,9 +30,9 @@ def test_destroy_that_is_interrupted_says_what_to_type(learning: Learning, monke
 
     deployments.save(learning.open_context().paths, deployment())
     monkeypatch.setattr("gpucourse.labs.destroy.destroy", interrupt)
-    said = learning.types("destroy", "--all", code=130).err
-    assert "interrupted while labs were taken down; some may still be there" in said
-    assert "gpucourse destroy --all" in said
+    message = learning.types("destroy", "--all", code=130).err
+    assert "interrupted while labs were taken down; some may still be there" in message
+    assert "gpucourse destroy --all" in message
 
 
 def test_destroy_with_something_left_on_simulated_nodes_names_it_and_the_command(learning: Learning) -> None:
@@ -50,9 +50,9 @@ def test_destroy_with_something_left_on_simulated_nodes_names_it_and_the_command
         port = server.server_address[1]
         lab.inventory = Inventory(stack=lab.stack, nodes=(replace(lab.inventory.nodes[0], port=port),))
         deployments.save(learning.context.paths, lab)
-        said = learning.types("destroy", "1", code=8)
+        result = learning.types("destroy", "1", code=8)
         server.shutdown()
-    assert f"still there after destroying 01-local: port 127.0.0.1:{port}" in said.err
-    assert "type it again: gpucourse destroy 1" in said.err
-    assert f"end the process that listens: lsof -i tcp:{port}" in said.out
+    assert f"still there after destroying 01-local: port 127.0.0.1:{port}" in result.err
+    assert "type it again: gpucourse destroy 1" in result.err
+    assert f"end the process that listens: lsof -i tcp:{port}" in result.out
     assert "nothing is left" in learning.types("destroy", "1").out

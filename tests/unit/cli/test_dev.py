@@ -10,7 +10,7 @@ from tests.learning import FOLDER, MANIFEST, RUBRIC, Learning
 
 @pytest.fixture
 def learning(learning: Learning) -> Learning:
-    """An author whose rubric gives a delivered script no more than it may."""
+    """Return an author whose rubric gives a delivered script no more than it may."""
     rubric = RUBRIC.split('  - module: "9"')[0].replace("evidence: [checks]", "evidence: {checks: 25, yours: 25, answers: 50}")
     learning.put("modules/rubric.yaml", rubric)
     part = "    yours: [{id: wet, title: Wet, file: source.py, write: Make it wet., judge: false, checks: [wet]}]\n"
@@ -29,24 +29,26 @@ def test_dev_check_names_the_place_of_every_complaint(learning: Learning) -> Non
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(manifest.read_text().replace("metrics.power_w, unit: W, tol", "metrics.power_kw, unit: W, tol"))
     learning.put("exercises/01-rivers/old.py", "")
-    said = learning.types("dev", "check", code=2)
-    assert "questions.power: no script of 1.1 writes power_kw" in said.err
-    assert "exercises/01-rivers/old.py: no exercise uses it" in said.err
-    assert "docs/authoring.md" in said.err
+    result = learning.types("dev", "check", code=2)
+    assert "questions.power: no script of 1.1 writes power_kw" in result.err
+    assert "exercises/01-rivers/old.py: no exercise uses it" in result.err
+    assert "docs/authoring.md" in result.err
     assert len(learning.types("dev", "check", "--json", code=2).document["complaints"]) == 2
 
 
 def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
     stale = learning.course / "modules/quiz.schema.json"
     stale.write_text("{}")
-    said = " ".join(learning.types("dev", "check", code=2).err.split())
-    assert f"modules/quiz.schema.json: is the schema of another gpucourse; type: gpucourse dev schema {learning.course}" in said
+    message = " ".join(learning.types("dev", "check", code=2).err.split())
+    assert (
+        f"modules/quiz.schema.json: is the schema of another gpucourse; type: gpucourse dev schema {learning.course}" in message
+    )
     assert learning.types("dev", "schema", "--json").document["files"] == [f"modules/{name}" for name in SCHEMAS]
     learning.types("dev", "check")
 
 
 def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
-    for words, code, said in (
+    for words, code, message in (
         (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
         (["dev", "check", "/"], 3, "DIR is /, which has no folder modules/"),
@@ -55,4 +57,4 @@ def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
         (["dev", "new", "x", "--run"], 2, "--run goes with dev check"),
         (["dev", "check", "--run", "--module", "9"], 2, "there is no module '9'"),
     ):
-        assert said in learning.types(*words, code=code).err
+        assert message in learning.types(*words, code=code).err

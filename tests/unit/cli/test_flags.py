@@ -20,9 +20,9 @@ def test_read_settings_refuses_no_name_and_a_name_twice(settings: list[str], wor
 
 def test_parse_seconds_hints_at_a_whole_command() -> None:
     assert (parse_seconds("2h", "gpucourse keep 3 2h"), parse_seconds(None, "")) == (7200, None)
-    with pytest.raises(UsageError, match="--ttl: 'soon' is not a duration") as refused:
+    with pytest.raises(UsageError, match="--ttl: 'soon' is not a duration") as error:
         parse_seconds("soon", "gpucourse deploy 3 --ttl 4h", flag="--ttl")
-    assert refused.value.hint == "gpucourse deploy 3 --ttl 4h"
+    assert error.value.hint == "gpucourse deploy 3 --ttl 4h"
 
 
 def test_check_gpu_accepts_any_case_and_refuses_what_no_table_has() -> None:

@@ -20,14 +20,14 @@ def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning)
 
 
 def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:
-    said = learning.types("grade").out
-    assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in said
-    assert "no run yet" not in said
+    output = learning.types("grade").out
+    assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in output
+    assert "no run yet" not in output
     assert "1.1, 1.2: no run yet" in learning.types("grade", "--verbose").out
     learning.record()
-    said = learning.types("grade").out
-    assert "Not begun" not in said
-    rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in said.splitlines()}
+    output = learning.types("grade").out
+    assert "Not begun" not in output
+    rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in output.splitlines()}
     assert rows["All exercises completed"] == "1.2: no run yet"
     assert rows["Understanding shown"] == "1.1: 4 open"
 
@@ -36,15 +36,15 @@ def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> No
     path = str(hand_in(learning))
     learning.types("grade", "--judge", "1.1/why=100")
     learning.leave()
-    said = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
-    assert "look for  it falls" in said.out
-    assert said.err.count("is not a whole number from 0 to 100") == 2
+    result = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
+    assert "look for  it falls" in result.out
+    assert result.err.count("is not a whole number from 0 to 100") == 2
     assert [(judgement["comment"], judgement["by"]) for judgement in read_judgements(learning)] == [("not all of it", "Ada")]
     assert "nothing is waiting for review" in learning.types("grade", "--open", path, "--review", typing="").err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
         (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
@@ -58,10 +58,10 @@ def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> No
         (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
     ],
 )
-def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str], said: str) -> None:
+def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str], message: str) -> None:
     hand_in(learning)
-    answered = learning.types("grade", *words, code=2)
-    assert said in answered.err + answered.out
+    result = learning.types("grade", *words, code=2)
+    assert message in result.err + result.out
     assert not (learning.workspace / "deliverables/1.1/review.json").exists(), "nothing was kept, or all of it"
 
 
@@ -78,8 +78,8 @@ def test_grade_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Le
     path = learning.root / "evil.zip"
     learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
     other = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
-    said = learning.types("grade", "--open", str(other), "--csv").out
-    table = list(csv.reader(io.StringIO(said)))
+    output = learning.types("grade", "--open", str(other), "--csv").out
+    table = list(csv.reader(io.StringIO(output)))
     assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
     assert not [cell for row in table for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
@@ -93,16 +93,16 @@ def test_grade_open_of_a_class_is_one_table_beside_a_broken_bundle(learning: Lea
     broken.write_bytes(b"no zip")
     learning.leave()
     names = [str(path) for path in (whole, second, broken, changed, whole)]  # as a shell makes of --open *.zip
-    said = learning.types("grade", "--open", *names, code=5)
-    lines = [line for line in said.out.splitlines() if ".zip" in line]
+    result = learning.types("grade", "--open", *names, code=5)
+    lines = [line for line in result.out.splitlines() if ".zip" in line]
     assert [line.split()[0] for line in lines] == ["Ada", "Noah", "Noah", "Next:"], "by name, each bundle once"
     assert "17.5" in lines[0]
     assert "2 files" in next(line for line in lines if "changed.zip" in line)
-    assert "3 bundles, and 1 that cannot be opened, median 17.5 of 25 points" in said.out
+    assert "3 bundles, and 1 that cannot be opened, median 17.5 of 25 points" in result.out
     assert lines[-1].endswith(f"gpucourse grade --open '{second}' --review")
-    assert "broken.zip" in said.err
-    assert "\x1b" not in said.out
-    assert learning.types("grade", "--open", *names, code=5).out == said.out, "opened again, it is the same"
+    assert "broken.zip" in result.err
+    assert "\x1b" not in result.out
+    assert learning.types("grade", "--open", *names, code=5).out == result.out, "opened again, it is the same"
     document = learning.types("grade", "--json", "--open", *names, code=5).document
     assert ([len(document[key]) for key in ("bundles", "errors")]) == [3, 1]
     assert "--open" in learning.types("grade", str(whole), code=2).err

@@ -14,29 +14,29 @@ def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_shows_every_command_in_its_group(learning: Learning) -> None:
-    shown = learning.types("--help").out
-    places = [shown.index(f"\n{title}:\n") for title in GROUPS]
+    output = learning.types("--help").out
+    places = [output.index(f"\n{title}:\n") for title in GROUPS]
     assert places == sorted(places)
     for name in COMMANDS:
-        row = next(line for line in shown.splitlines() if line.startswith(f"  {name} "))
+        row = next(line for line in output.splitlines() if line.startswith(f"  {name} "))
         assert row.endswith("."), f"the summary of {name} goes on in the next line: {row}"
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "..." not in shown.partition("\nLearn:\n")[2]
-    assert "Start with: gpucourse next" in shown
+    assert max(map(len, output.splitlines())) <= 80
+    assert "..." not in output.partition("\nLearn:\n")[2]
+    assert "Start with: gpucourse next" in output
 
 
 def test_help_of_every_command_names_the_common_options(learning: Learning) -> None:
     for name in COMMANDS:
-        shown = learning.types(name, "--help").out
-        assert all(option in shown for option in ("--workspace DIR", "--quiet", "--verbose")), name
+        output = learning.types(name, "--help").out
+        assert all(option in output for option in ("--workspace DIR", "--quiet", "--verbose")), name
     assert learning.types("help", "show").out == learning.types("show", "--help").out
     assert learning.types("help").out == learning.types("--help").out
 
 
 def test_program_without_words_prints_its_help(learning: Learning) -> None:
-    said = learning.types(code=2).err
-    assert said.rstrip().endswith("gpucourse help run")
-    assert said.strip() == learning.types("--help").out.strip()
+    message = learning.types(code=2).err
+    assert message.rstrip().endswith("gpucourse help run")
+    assert message.strip() == learning.types("--help").out.strip()
 
 
 def test_run_with_a_gpu_without_a_lab_names_the_deploy_on_aws(learning: Learning) -> None:

@@ -8,7 +8,7 @@ from tests.learning import Learning
 
 
 @pytest.mark.parametrize(
-    ("words", "what", "hint"),
+    ("words", "message", "hint"),
     [
         ("stauts --watch", "there is no command 'stauts'. Did you mean status", "gpucourse status --watch"),
         ("help stauts", "there is no command 'stauts'. Did you mean status", "gpucourse status --help"),
@@ -31,7 +31,7 @@ from tests.learning import Learning
         ("logs", "there are no runs yet", "gpucourse next"),
     ],
 )
-def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, what: str, hint: str) -> None:
+def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, message: str, hint: str) -> None:
     said = " ".join(learning.types(*words.split(), code=2).err.split())
-    assert what in said
+    assert message in said
     assert hint in said

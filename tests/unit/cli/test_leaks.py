@@ -7,8 +7,8 @@ from gpucourse.errors import LeftoverError
 from gpucourse.model.cloud import CloudResource
 
 
-def make_resource(*, seen: bool) -> CloudResource:
-    return CloudResource(kind="instance", id="i-1", region="us-east-2", remove="", seen=seen)
+def make_resource(*, is_visible: bool) -> CloudResource:
+    return CloudResource(kind="instance", id="i-1", region="us-east-2", remove="", seen=is_visible)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def make_resource(*, seen: bool) -> CloudResource:
 def test_judge_names_what_may_be_billed(seen: list[bool], words: str, hint: str) -> None:
     _judge([])
     with pytest.raises(LeftoverError) as left:
-        _judge([make_resource(seen=each) for each in seen])
+        _judge([make_resource(is_visible=each) for each in seen])
     assert left.value.exit_code == 8
     assert words in left.value.what
     assert hint in left.value.hint

@@ -5,9 +5,9 @@ from tests.learning import Learning
 
 def test_list_uses_the_words_of_show_and_grade(learning: Learning) -> None:
     learning.record()
-    listed = " ".join(learning.types("list").out.split())
-    assert "exercise min ran yours answered 1.1 Source 20 ✓ passed (simulated) –" in listed
-    assert "1 of 2 exercises passed, 0 done." in listed
+    output = " ".join(learning.types("list").out.split())
+    assert "exercise min ran yours answered 1.1 Source 20 ✓ passed (simulated) –" in output
+    assert "1 of 2 exercises passed, 0 done." in output
     assert "signs ✓ ran – answered" in " ".join(learning.types("show", "1.1").out.split())
     assert "0 of 2 exercises done: ran 1, yours 0, answered 0" in learning.types("grade").out
 

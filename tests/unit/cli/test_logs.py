@@ -6,7 +6,7 @@ from tests.learning import Learning
 
 
 @pytest.mark.parametrize(
-    ("words", "what", "hint"),
+    ("words", "message", "hint"),
     [
         ("-f --fold", "--follow and --fold cannot be combined", "gpucourse logs --fold after the run has ended"),
         ("-f --grep x", "--follow and --grep cannot be combined", "gpucourse logs --grep PATTERN after the run has ended"),
@@ -15,7 +15,7 @@ from tests.learning import Learning
         ("--grep (", "--grep '(': missing )", r"gpucourse logs --grep '\('"),
     ],
 )
-def test_logs_refuses_options_with_what_to_type(learning: Learning, words: str, what: str, hint: str) -> None:
+def test_logs_refuses_options_with_what_to_type(learning: Learning, words: str, message: str, hint: str) -> None:
     said = " ".join(learning.types("logs", *words.split(), code=2).err.split())
-    assert what in said
+    assert message in said
     assert hint in said

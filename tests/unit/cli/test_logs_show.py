@@ -57,7 +57,7 @@ def test_logs_prints_one_rank_and_follows_a_run_that_has_ended(learning: Learnin
     record = learning.record(nodes=["node0", "node1"])
     (learning.folder(record) / "logs" / "node1-rank1.log").write_text("lost it\n")
     assert learning.types("logs", record.id, "--rank", "1").out.split()[-2:] == ["lost", "it"]
-    followed = learning.types("logs", record.id, "-f")
-    assert "passed on simulated nodes" in followed.out
-    assert "lost it" in followed.out + followed.err
+    result = learning.types("logs", record.id, "-f")
+    assert "passed on simulated nodes" in result.out
+    assert "lost it" in result.out + result.err
     assert "has no log of rank 7" in learning.types("logs", record.id, "--rank", "7", code=2).err

@@ -16,19 +16,19 @@ RIGHT = ("why=Down.", "speedup=1.9", "busy=80", "where=b")
 
 
 def record(learning: Learning, metrics: dict[str, Any] | None = None, **other: Any) -> None:
-    """A run of 1.1, and the lab that it ran on."""
+    """Record a run of 1.1, and the lab that it ran on."""
     deploy(learning)
     learning.record(metrics=metrics, **other)
 
 
 def fail_after_success(learning: Learning) -> None:
-    """A good run, and a newer one that failed a check."""
+    """Record a good run, and a newer one that failed a check."""
     record(learning)
     record(learning, metrics=DRY)
 
 
 def answer(learning: Learning, *answers: str) -> None:
-    """A good run of 1.1, and answers to its questions."""
+    """Record a good run of 1.1, and answer its questions."""
     record(learning)
     learning.types("answer", "1.1", *(word for item in answers for word in ("--set", item)), code=None)
 
@@ -40,7 +40,7 @@ def finish(learning: Learning) -> None:
 
 
 def destroy(learning: Learning) -> None:
-    """The lab is gone, and a good run is left."""
+    """Forget the lab, and keep a good run."""
     record(learning)
     deployments.drop(learning.context.paths, "01-local")
 
@@ -71,8 +71,8 @@ def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -
     for command in COMMANDS:
         if command.startswith("destroy") and deployments.readable(learning.context.paths)[0]:
             continue  # the record of a lab alone; a lab that is there is destroyed in tests/system
-        said = learning.types(*command.replace("WORKSPACE", str(learning.workspace)).split(), code=None)
-        steps = set(re.findall(r"Next: (.*)", said.out + said.err)) - {"gpucourse next"}
+        result = learning.types(*command.replace("WORKSPACE", str(learning.workspace)).split(), code=None)
+        steps = set(re.findall(r"Next: (.*)", result.out + result.err)) - {"gpucourse next"}
         if steps:  # `next` is asked afterwards: a command may change where the learner is
             assert steps == {learning.types("next", "--json").document["command"]}, f"{command} names another step than next"
             shown += 1

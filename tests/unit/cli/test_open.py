@@ -24,6 +24,6 @@ def test_open_with_a_tilde_after_the_equals_sign_writes_into_the_home_folder(
 def test_open_without_a_browser_says_where_the_page_is(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    said = learning.types("open")
-    assert said.out == f"{learning.workspace}/page/index.html\n"
-    assert "gpucourse open --serve" in said.err or sys.platform == "darwin"
+    result = learning.types("open")
+    assert result.out == f"{learning.workspace}/page/index.html\n"
+    assert "gpucourse open --serve" in result.err or sys.platform == "darwin"

@@ -52,8 +52,8 @@ def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bo
     """Let the next `run` end at once, with this record."""
     deploy(learning)
     record = learning.record(**values)
-    followed = FollowedRun(record=record, verdict=read_run_verdict(learning.context.paths, record)) if attended else None
-    monkeypatch.setattr("gpucourse.runs.run.run", lambda *_words, **_options: RunResult(record=record, followed_run=followed))
+    outcome = FollowedRun(record=record, verdict=read_run_verdict(learning.context.paths, record)) if attended else None
+    monkeypatch.setattr("gpucourse.runs.run.run", lambda *_words, **_options: RunResult(record=record, followed_run=outcome))
     return record
 
 
@@ -62,8 +62,8 @@ def test_tell_shows_the_result_of_a_run_and_stores_the_screen(
     learning: Learning, monkeypatch: pytest.MonkeyPatch, state: str, code: int
 ) -> None:
     record = end_run(learning, monkeypatch, state=state)
-    said = learning.types("run", "1.1", code=code).out
-    assert record.id in said
+    output = learning.types("run", "1.1", code=code).out
+    assert record.id in output
     screen = (learning.folder(record) / "screen.svg").read_text()
     assert "gpucourse&#160;run&#160;1.1" in screen
     assert "screen.svg" in read_seal(learning.context.paths.run("1.1", record.id))

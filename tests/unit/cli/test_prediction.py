@@ -25,14 +25,14 @@ def learning(learning: Learning) -> Learning:
 
 
 def ask(
-    monkeypatch: pytest.MonkeyPatch, typed: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
+    monkeypatch: pytest.MonkeyPatch, text: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
 ) -> tuple[GivenPrediction | None, str]:
-    """What a person who types this at a terminal has predicted of 1.1, and what was shown."""
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    shown = Terminal() if out is None else out
-    face = Console(json=json, quiet=False, verbose=False, stdout=shown, stderr=shown, environ={"TERM": "dumb"})
+    """Return what a person who types this at a terminal has predicted of 1.1, and what was shown."""
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+    terminal = Terminal() if out is None else out
+    face = Console(json=json, quiet=False, verbose=False, stdout=terminal, stderr=terminal, environ={"TERM": "dumb"})
     session = Session(options=Options(json=json), console=face)
-    return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), shown.getvalue()
+    return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), terminal.getvalue()
 
 
 def test_ask_prediction_repeats_until_the_answer_is_a_number(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_ask_prediction_repeats_until_the_answer_is_a_number(learning: Learning,
 
 def test_ask_prediction_with_enter_or_end_of_input_is_none(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(learning)
-    assert [ask(monkeypatch, typed)[0] for typed in ("\n", "")] == [None, None]
+    assert [ask(monkeypatch, text)[0] for text in ("\n", "")] == [None, None]
 
 
 def test_ask_prediction_without_terminal_lab_or_question_asks_nothing(
@@ -65,14 +65,14 @@ def test_ask_prediction_without_terminal_lab_or_question_asks_nothing(
 def test_read_prediction_checks_what_was_typed(learning: Learning) -> None:
     _, exercise = learning.context.catalog.exercise("1.1")
     assert read_prediction(exercise, "faster= 1.8 ") == GivenPrediction(id="faster", answer="1.8")
-    for typed, kind, words in (
+    for text, kind, words in (
         ("1.8", UsageError, "not of the form faster=VALUE"),
         ("faster=", UsageError, "not of the form faster=VALUE"),
         ("fast=1.8", UnknownName, "fast"),
         ("faster=soon", UsageError, "'soon' is not a number"),
     ):
         with pytest.raises(kind, match=words):
-            read_prediction(exercise, typed)
+            read_prediction(exercise, text)
     _, other = learning.context.catalog.exercise("1.2")
     with pytest.raises(UsageError, match=r"1\.2 asks for no prediction"):
         read_prediction(other, "faster=1.8")

@@ -15,24 +15,24 @@ def quiz(learning: Learning) -> Learning:
 
 
 def test_quiz_goes_on_where_it_was_left(quiz: Learning) -> None:
-    said = quiz.types("quiz", typing="a\n\n")  # right; the second left open; then Ctrl-D
-    assert "1 of 3 answered, 1 right so far" in said.out
-    assert "It is." in said.out
-    said = quiz.types("quiz", typing="many\n4\nb\n")
-    assert "Is it wet?" not in said.out
-    assert "'many' is not a number" in said.err
-    assert "1 of 3 right" in said.out
-    assert "It scatters." in said.out.split("Wrong answers")[1]
+    result = quiz.types("quiz", typing="a\n\n")  # right; the second left open; then Ctrl-D
+    assert "1 of 3 answered, 1 right so far" in result.out
+    assert "It is." in result.out
+    result = quiz.types("quiz", typing="many\n4\nb\n")
+    assert "Is it wet?" not in result.out
+    assert "'many' is not a number" in result.err
+    assert "1 of 3 right" in result.out
+    assert "It scatters." in result.out.split("Wrong answers")[1]
     assert "1 of 3 right" in quiz.types("quiz").out, "the result stays"
 
 
 def test_quiz_that_is_interrupted_keeps_its_answers(quiz: Learning) -> None:
-    said = quiz.types("quiz", typing=InterruptedTerminal(), code=130).err
-    assert "the quiz is interrupted; every answer so far is kept" in said
+    message = quiz.types("quiz", typing=InterruptedTerminal(), code=130).err
+    assert "the quiz is interrupted; every answer so far is kept" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--set", "weet=a"], "there is no question of the quiz 'weet'. Did you mean wet?"),
         (["--set", "wet=z"], "the answer to wet: 'z' is not one of a, b"),
@@ -41,6 +41,6 @@ def test_quiz_that_is_interrupted_keeps_its_answers(quiz: Learning) -> None:
         ([], "the quiz needs a terminal"),
     ],
 )
-def test_quiz_with_wrong_words_names_them(quiz: Learning, words: list[str], said: str) -> None:
-    assert said in quiz.types("quiz", *words, code=2).err
+def test_quiz_with_wrong_words_names_them(quiz: Learning, words: list[str], message: str) -> None:
+    assert message in quiz.types("quiz", *words, code=2).err
     assert not (quiz.workspace / ".gpucourse/quiz.json").exists()

@@ -22,9 +22,9 @@ def test_report_in_one_format_writes_its_files(rivers: Learning, ending: str, fi
 
 
 def test_report_without_runs_is_refused(rivers: Learning) -> None:
-    said = rivers.types("report", code=3)
-    assert "no good run of 1.1, 1.2" in said.err
-    assert "gpucourse run 1.1" in said.err
+    result = rivers.types("report", code=3)
+    assert "no good run of 1.1, 1.2" in result.err
+    assert "gpucourse run 1.1" in result.err
     assert not (rivers.workspace / "deliverables" / "final").exists()
 
 

@@ -16,7 +16,7 @@ Type = Callable[..., Answer]
 
 
 @pytest.mark.parametrize(
-    ("words", "what", "hint"),
+    ("words", "message", "hint"),
     [
         ("", "which exercise?", "gpucourse list shows them; or --script FILE for one of your own"),
         ("3.2 --timeout soon", "--timeout: 'soon' is not a duration", "gpucourse run 3.2 --timeout 10m"),
@@ -39,10 +39,10 @@ Type = Callable[..., Answer]
         ("--script x.sbatch --launcher python", "x.sbatch is a file for sbatch", "gpucourse run --script x.sbatch"),
     ],
 )
-def test_run_refuses_what_it_cannot_do_and_says_what_to_type(type_line: Type, words: str, what: str, hint: str) -> None:
+def test_run_refuses_what_it_cannot_do_and_says_what_to_type(type_line: Type, words: str, message: str, hint: str) -> None:
     answer = type_line("run", *words.split())
     assert answer.code == 2
-    assert what in answer.err
+    assert message in answer.err
     assert hint in answer.err
 
 
@@ -60,9 +60,9 @@ def test_run_refuses_to_profile_a_module(type_line: Type, tmp_path: Path, monkey
 
 
 def test_run_names_a_current_folder_that_was_removed(type_line: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (gone := tmp_path / "gone").mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    (folder := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
     answer = type_line("run", "--script", "x.py")
     assert answer.code == 3
     assert "the current folder does not exist any more" in answer.err

@@ -8,7 +8,7 @@ from tests.unit.cli.conftest import Answer
 
 
 @pytest.mark.parametrize(
-    ("words", "what", "hint"),
+    ("words", "message", "hint"),
     [
         ("3.2 --checks c.yaml", "--checks is for a script of your own", "gpucourse run --script FILE --checks FILE"),
         ("--script x.py --checks none.yaml", "--checks none.yaml: No such file", "name a YAML file"),
@@ -29,8 +29,10 @@ from tests.unit.cli.conftest import Answer
         ("3.2 --torchrun --nnodes=2", "--torchrun: gpucourse sets --nnodes itself", "gpucourse run --nodes 2"),
     ],
 )
-def test_read_start_options_refuses_what_cannot_be(type_line: Callable[..., Answer], words: str, what: str, hint: str) -> None:
+def test_read_start_options_refuses_what_cannot_be(
+    type_line: Callable[..., Answer], words: str, message: str, hint: str
+) -> None:
     answer = type_line("run", *words.split())
     assert answer.code == 2
-    assert what in answer.err
+    assert message in answer.err
     assert hint in answer.err

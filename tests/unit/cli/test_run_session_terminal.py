@@ -13,6 +13,6 @@ from tests.learning import Terminal
 def test_find_ssh_without_a_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    with pytest.raises(UsageError, match="there is none here") as refused:
+    with pytest.raises(UsageError, match="there is none here") as error:
         find_ssh("7.2")
-    assert refused.value.hint.startswith("type gpucourse run 7.2 in a terminal")
+    assert error.value.hint.startswith("type gpucourse run 7.2 in a terminal")

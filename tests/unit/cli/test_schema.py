@@ -56,5 +56,5 @@ def test_document_of_each_command_matches_its_schema(
     learning.record()
     if line == "status":
         deploy(learning)
-    said = learning.types(*line.split(), "--json", code=None)
-    assert said.document["version"] == 1
+    result = learning.types(*line.split(), "--json", code=None)
+    assert result.document["version"] == 1

@@ -37,8 +37,8 @@ def test_command_that_only_looks_makes_no_workspace(
     assert not workspace.exists()
 
 
-@pytest.mark.parametrize(("ignored", "code", "said"), [(False, 130, "interrupted\n"), (True, 0, "")])
-def test_ctrl_c_during_the_imports_shows_no_traceback(tmp_path: Path, ignored: bool, code: int, said: str) -> None:
+@pytest.mark.parametrize(("ignored", "code", "message"), [(False, 130, "interrupted\n"), (True, 0, "")])
+def test_ctrl_c_during_the_imports_shows_no_traceback(tmp_path: Path, ignored: bool, code: int, message: str) -> None:
     """As it comes in the first moments: while the program is imported. Where it is ignored, as with nohup, it stays so."""
     program = f"""
 import os, runpy, signal, sys
@@ -54,5 +54,5 @@ sys.argv[1:] = ["status"]
 runpy.run_module("gpucourse", run_name="__main__")
 """
     environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (code, said)
+    result = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (code, message)

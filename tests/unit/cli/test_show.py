@@ -10,10 +10,10 @@ def test_show_lists_the_parts_with_file_and_state(learning: Learning) -> None:
     put_parts(learning)
     write(learning, RIGHT)
     learning.types("try", "1.2")
-    said = learning.types("show", "1.2").out
-    assert "Your part: Twice" in said
-    assert str(own(learning)) in said
-    assert "so far  right" in said
+    output = learning.types("show", "1.2").out
+    assert "Your part: Twice" in output
+    assert str(own(learning)) in output
+    assert "so far  right" in output
 
 
 def test_show_of_a_run_has_its_result_again(learning: Learning) -> None:

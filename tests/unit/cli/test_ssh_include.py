@@ -23,12 +23,12 @@ def config(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_config(learning, monkeypatch)
 
 
-def sit_down(typed: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Terminal]:
-    """A session of a person at a terminal who types this."""
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    shown = Terminal()
-    face = Console(json=False, quiet=False, verbose=False, stdout=shown, stderr=shown, environ={"TERM": "dumb"})
-    return Session(options=Options(), console=face), shown
+def sit_down(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Terminal]:
+    """Return a session of a person at a terminal who types this."""
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+    terminal = Terminal()
+    face = Console(json=False, quiet=False, verbose=False, stdout=terminal, stderr=terminal, environ={"TERM": "dumb"})
+    return Session(options=Options(), console=face), terminal
 
 
 def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(

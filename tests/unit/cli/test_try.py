@@ -15,19 +15,19 @@ def writer(learning: Learning) -> Learning:
 
 
 def test_try_of_a_part_as_delivered_is_open_and_shows_its_place(writer: Learning) -> None:
-    said = writer.types("try", "1.2")
-    assert "Twice: open" in said.out
-    assert "Write the body of double." in said.out
-    assert str(own(writer)) in said.out
-    assert "type: gpucourse try 1.2" in said.out
+    result = writer.types("try", "1.2")
+    assert "Twice: open" in result.out
+    assert "Write the body of double." in result.out
+    assert str(own(writer)) in result.out
+    assert "type: gpucourse try 1.2" in result.out
 
 
 def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None:
     write(writer, SAME)
-    said = writer.types("try", "1.2", code=5)
-    assert "Twice: wrong (same)" in said.out
-    assert "you gave 3 back as it was" in said.out
-    assert "n = 3" in said.out
+    result = writer.types("try", "1.2", code=5)
+    assert "Twice: wrong (same)" in result.out
+    assert "you gave 3 back as it was" in result.out
+    assert "n = 3" in result.out
     (part, dry) = writer.types("try", "1.2", "--json", code=5).document["parts"]
     assert (part["id"], part["verdict"], part["way"], dry["verdict"]) == ("double", "failed", "same", "open")
     writer.types("reset", "1.2")

@@ -56,8 +56,8 @@ def test_numbers_that_a_script_prints_are_no_labels() -> None:
 
 def test_traceback_of_a_launcher_is_no_cause() -> None:
     assert diagnose(CAUSE + REPORT + ENDS) == [("script-error", [0], "train.py, line 12")]
-    lost = "/env/bin/python: can't open file '/w/trian.py': [Errno 2] No such file or directory\n"
-    assert diagnose(lost + REPORT + ENDS) == [("file-missing", [0], "")]
+    line = "/env/bin/python: can't open file '/w/trian.py': [Errno 2] No such file or directory\n"
+    assert diagnose(line + REPORT + ENDS) == [("file-missing", [0], "")]
 
 
 def test_error_of_a_connection_of_the_script_is_no_lost_rank() -> None:

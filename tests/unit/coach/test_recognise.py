@@ -19,9 +19,11 @@ from gpucourse.model.record import NodeExit
 CASES = sorted((Path(__file__).parents[2] / "data" / "coach").glob("*.json"))
 
 
-def evidence(*logs: Log, state: str = "failed", world: int = 2, **more: Any) -> Evidence:
-    planned: dict[str, tuple[int, ...]] = {f"node{rank}": (rank,) for rank in range(world)}
-    return Evidence(exercise="3.2", module="3", run="otter", state=state, mode="local", planned=planned, logs=logs, **more)
+def evidence(*logs: Log, state: str = "failed", world: int = 2, **options: Any) -> Evidence:
+    ranks_by_node: dict[str, tuple[int, ...]] = {f"node{rank}": (rank,) for rank in range(world)}
+    return Evidence(
+        exercise="3.2", module="3", run="otter", state=state, mode="local", planned=ranks_by_node, logs=logs, **options
+    )
 
 
 def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: bool = False) -> Log:
@@ -44,15 +46,15 @@ def read_case(path: Path) -> tuple[Evidence, str, list[int]]:
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_recognise_names_the_right_rank_of_a_captured_failure(path: Path) -> None:
-    seen, symptom, ranks = read_case(path)
-    diagnoses = recognise(seen)
+    symptoms, symptom, ranks = read_case(path)
+    diagnoses = recognise(symptoms)
     assert [diagnosis.symptom for diagnosis in diagnoses] == [symptom], diagnoses
     assert diagnoses[0].ranks == ranks
     assert diagnoses[0].why
     assert diagnoses[0].next
     assert "{" not in diagnoses[0].title + diagnoses[0].why + diagnoses[0].next
     for quote in diagnoses[0].seen:
-        whole = next(log for log in seen.logs if (log.node, log.rank) == (quote.node, quote.rank)).text
+        whole = next(log for log in symptoms.logs if (log.node, log.rank) == (quote.node, quote.rank)).text
         assert quote.line in whole
 
 
@@ -181,19 +183,19 @@ def test_recognise_knows_other_ways_to_say_it(symptom: str, line: str) -> None:
 
 
 def test_options_of_torchrun_are_no_arguments_of_the_script() -> None:
-    said = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
-    (diagnosis,) = recognise(evidence(replace(log(0, said, code=2), rank=None)))
+    message = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
+    (diagnosis,) = recognise(evidence(replace(log(0, message, code=2), rank=None)))
     assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not accept these options")
     assert diagnosis.next.startswith("correct what comes after --torchrun")
 
 
 def test_run_that_slurm_placed_is_explained_by_its_words() -> None:
-    seen = Evidence(
+    case = Evidence(
         exercise="2.3", module="2", run="otter", state="failed", mode="local", planned={},
         logs=(log(0, "CUDA out of memory\n", code=None), log(1, "fine\n", code=None)),
     )  # fmt: skip
-    assert [diagnosis.symptom for diagnosis in recognise(seen)] == ["out-of-memory"]
-    assert recognise(replace(seen, logs=(log(0, "fine\n", code=None),))) == ()
+    assert [diagnosis.symptom for diagnosis in recognise(case)] == ["out-of-memory"]
+    assert recognise(replace(case, logs=(log(0, "fine\n", code=None),))) == ()
 
 
 def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:

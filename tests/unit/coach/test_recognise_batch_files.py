@@ -18,7 +18,7 @@ def diagnose(*lines: str, code: int = 1) -> tuple[Diagnosis, ...]:
 
 
 @pytest.mark.parametrize(
-    ("lines", "line", "what"),
+    ("lines", "line", "message"),
     [
         ((f"{FILE}: line 8: unexpected EOF while looking for matching `\"'",), "8", "matching `\"'"),
         (
@@ -35,12 +35,12 @@ def diagnose(*lines: str, code: int = 1) -> tuple[Diagnosis, ...]:
         ),
     ],
 )
-def test_recognise_shows_a_syntax_error_in_the_words_of_the_shell(lines: tuple[str, ...], line: str, what: str) -> None:
+def test_recognise_shows_a_syntax_error_in_the_words_of_the_shell(lines: tuple[str, ...], line: str, message: str) -> None:
     (diagnosis,) = diagnose(*lines, code=2)
     assert diagnosis.symptom == "shell-syntax"
     assert f"line {line}" in diagnosis.title
-    assert what in diagnosis.why
-    assert what in diagnosis.seen[0].line
+    assert message in diagnosis.why
+    assert message in diagnosis.seen[0].line
 
 
 def test_recognise_names_a_missing_module_command_with_its_cause_and_cure() -> None:

@@ -52,20 +52,20 @@ def read_evidence(name: str) -> Evidence:
         code = codes[node] if rank is None else ends[rank]["code"]
         at = None if rank is None else ends[rank]["at"]
         logs.append(Log(node=node, rank=rank, text=text, code=code, at=at, ended_by_us=rank is not None and code == 143))
-    planned = {node: tuple(ranks) for node, ranks in case["planned"].items()}
+    ranks_by_node = {node: tuple(ranks) for node, ranks in case["planned"].items()}
     return Evidence(
-        exercise="3.1", module="3", run="otter", state=case["state"], mode="local", planned=planned, logs=tuple(logs),
+        exercise="3.1", module="3", run="otter", state=case["state"], mode="local", planned=ranks_by_node, logs=tuple(logs),
         node_exits=nodes, typed=case["command"], python={"node0": "/env/bin/python"},
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_recognise_names_symptom_ranks_and_line(name: str) -> None:
-    symptom, ranks, where = LABELS[name]
+    symptom, ranks, label = LABELS[name]
     diagnoses = recognise(read_evidence(name))
     assert [diagnosis.symptom for diagnosis in diagnoses[:1]] == [symptom], diagnoses
     assert diagnoses[0].ranks == ranks
-    assert where in {quote.where for quote in diagnoses[0].seen} | {""}
+    assert label in {quote.where for quote in diagnoses[0].seen} | {""}
     assert "{" not in diagnoses[0].title + diagnoses[0].why + diagnoses[0].next
 
 
@@ -83,8 +83,8 @@ def test_advice_that_was_followed_is_not_repeated() -> None:
 def test_advice_about_a_busy_port_depends_on_who_chose_it() -> None:
     busy = read_evidence("pe-rpc-port")
     assert "another port" in recognise(busy)[0].next
-    own = recognise(replace(busy, typed="MASTER_PORT=23456 python main.py"))[0]
-    assert own.next.startswith("the script names port 29500 itself")
+    diagnosis = recognise(replace(busy, typed="MASTER_PORT=23456 python main.py"))[0]
+    assert diagnosis.next.startswith("the script names port 29500 itself")
     assert "another port" in recognise(replace(busy, typed="MASTER_PORT=29500 python main.py"))[0].next
 
 

@@ -44,7 +44,7 @@ def test_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
 
 
 def wait(rank: int, missing: int) -> Log:
-    """A rank that waited at the rendezvous for the key of a missing rank."""
+    """Return a rank that waited at the rendezvous for the key of a missing rank."""
     return log(rank, f"DistStoreError: wait timeout after 9000ms, keys: /default_pg/0//cpu//{missing}\n")
 
 

@@ -37,7 +37,7 @@ def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = 
 
 
 @pytest.mark.parametrize(
-    "printed",
+    "output",
     [
         "tip: where CUDA out of memory or Address already in use shows, take less\n",
         "batch 512: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB; now 256\n",
@@ -46,10 +46,10 @@ def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = 
         "/lib/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system\n",
     ],
 )
-def test_lines_printed_on_the_way_are_no_cause(printed: str) -> None:
-    assert diagnose(waiting_log(), log(1, printed + MISTAKE)) == [("script-error", [1])]
-    assert diagnose(waiting_log(), log(1, f"{printed}bye\n", 3)) == [("rank-exited", [1])]
-    assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, printed, 137)) == [("rank-killed", [1])]
+def test_lines_printed_on_the_way_are_no_cause(output: str) -> None:
+    assert diagnose(waiting_log(), log(1, output + MISTAKE)) == [("script-error", [1])]
+    assert diagnose(waiting_log(), log(1, f"{output}bye\n", 3)) == [("rank-exited", [1])]
+    assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, output, 137)) == [("rank-killed", [1])]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_rank_without_output_is_diagnosed_by_the_time_limit_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "what"),
+    ("text", "kind", "message"),
     [
         (f"{TRACEBACK}    ^^^^\nmine.Trouble: very sad\n", "mine.Trouble", "very sad"),
         (f"{TRACEBACK}AssertionError\n", "AssertionError", ""),
@@ -135,11 +135,11 @@ def test_rank_without_output_is_diagnosed_by_the_time_limit_first() -> None:
          "ValueError", "bad label 11"),
     ],
 )  # fmt: skip
-def test_find_exception_finds_the_last_one_of_any_name(text: str, kind: str, what: str) -> None:
+def test_find_exception_finds_the_last_one_of_any_name(text: str, kind: str, message: str) -> None:
     exception = find_exception(blank_all_but_last_words("begins\n" + text, ended_itself=True))
     assert exception is not None
     assert exception[0] == kind
-    assert ("begins\n" + text)[exception[1] :].removeprefix("[rank1]: ").startswith(f"{kind}{what and ': '}{what}\n")
+    assert ("begins\n" + text)[exception[1] :].removeprefix("[rank1]: ").startswith(f"{kind}{message and ': '}{message}\n")
 
 
 def test_find_line_finds_the_line_of_the_script() -> None:

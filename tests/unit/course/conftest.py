@@ -105,7 +105,7 @@ class SmallCourse:
         self.put(f"exercises/{folder}/source.py", SCRIPT)
 
     def load(self) -> Catalog:
-        """The catalog as it is on disk now."""
+        """Return the catalog as it is on disk now."""
         return load(self.folders)
 
 
@@ -116,7 +116,7 @@ def course(tmp_path: Path) -> SmallCourse:
 
 @pytest.fixture
 def clean_course(course: SmallCourse) -> SmallCourse:
-    """A course of which the author's lint has nothing to say."""
+    """Return a course of which the author's lint has nothing to say."""
     write_schema(course.folders.modules)
     assert lint(course.load()) == []
     return course

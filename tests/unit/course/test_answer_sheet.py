@@ -17,9 +17,9 @@ def test_sheet_with_odd_characters_is_read_back_as_typed(learning: Learning, tex
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     learning.types("answer", "1.1", "--set", f"why={text}")
-    kept = {answer["id"]: answer["answer"] for answer in learning.types("answer", "1.1", "--json").document["answers"]}
-    assert kept["why"].split() == text.split()
-    assert kept["where"] == "b. in the sea"
+    answers = {answer["id"]: answer["answer"] for answer in learning.types("answer", "1.1", "--json").document["answers"]}
+    assert answers["why"].split() == text.split()
+    assert answers["where"] == "b. in the sea"
 
 
 def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
@@ -27,8 +27,8 @@ def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
     learning.types("answer", "1.1", "--template")
     path = learning.workspace / SHEET
     path.write_text(path.read_text().replace("  busy:", "  busy: 80").replace("  why:", "  why: |\n    It falls.\n    Down.\n"))
-    said = learning.types("answer", "1.1")
-    assert "you said 80 %; your recording shows 78 to 96 %" in said.out
+    result = learning.types("answer", "1.1")
+    assert "you said 80 %; your recording shows 78 to 96 %" in result.out
     elsewhere = learning.root / "mine.yaml"
     elsewhere.write_text('exercise: "1.1"\nanswers: {where: b}\n')
     assert "2 right" in learning.types("answer", "1.1", "--file", str(elsewhere)).out
@@ -37,7 +37,7 @@ def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('exercise: "1.2"\nanswers: {}\n', "exercise: these are answers to 1.2, not to 1.1, line 1"),
         ("exercise: 1.1\nanswers: {}\n", 'exercise: 1.1 is not text: put it in quotes, "1.1", line 1'),
@@ -50,15 +50,15 @@ def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
         ('exercise: "1.1"\nrun: 20200101-000000-otter\nanswers: {}\n', "there is no run '20200101-000000-otter'"),
     ],
 )
-def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, said: str) -> None:
+def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, message: str) -> None:
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     before = (learning.workspace / SHEET).read_bytes()
     bad = learning.root / "mine.yaml"
     bad.write_text(text)
-    answered = learning.types("answer", "1.1", "--file", str(bad), code=2)
-    assert said in answered.err
-    assert "→" in answered.err
+    result = learning.types("answer", "1.1", "--file", str(bad), code=2)
+    assert message in result.err
+    assert "→" in result.err
     assert (learning.workspace / SHEET).read_bytes() == before
 
 

@@ -86,17 +86,17 @@ def test_sources_of_a_folder_are_all_files_in_it(course: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "message"),
     [
         ("77", "there is no module '77'. Did you mean 7?"),
         ("07", "there is no module '07'. Did you mean 7?"),
         ("../7", "there is no module '../7'."),
     ],
 )
-def test_module_that_is_unknown_names_the_near_one(course: Any, asked: str, said: str) -> None:
+def test_module_that_is_unknown_names_the_near_one(course: Any, question: str, message: str) -> None:
     with pytest.raises(UnknownName) as caught:
-        course.load().module(asked)
-    assert str(caught.value) == said
+        course.load().module(question)
+    assert str(caught.value) == message
     assert caught.value.hint == "known: 7"
 
 

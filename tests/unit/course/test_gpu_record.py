@@ -75,8 +75,8 @@ def test_find_recorded_plots_takes_the_newest(tmp_path: Path) -> None:
 
 def test_for_plots_keeps_a_bounded_number_of_rows() -> None:
     rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MAX_ROWS + 1)]
-    kept = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
-    assert MAX_ROWS / 2 < len(kept) <= MAX_ROWS
+    record = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
+    assert MAX_ROWS / 2 < len(record) <= MAX_ROWS
     assert for_plots(exercise(), {"rows": []}) == {}
 
 

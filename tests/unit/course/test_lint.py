@@ -33,7 +33,7 @@ SCRIPT = "exercises/07-rivers/source.py"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: has no flag --depth, a parameter of 7.1"),
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is not a parameter of 7.1"),
@@ -45,10 +45,10 @@ SCRIPT = "exercises/07-rivers/source.py"
         ("import argparse", "import argparse (", f"{SCRIPT}: is not Python: invalid syntax"),
     ],
 )
-def test_lint_names_where_script_and_manifest_differ(clean_course: Any, old: str, new: str, said: str) -> None:
+def test_lint_names_where_script_and_manifest_differ(clean_course: Any, old: str, new: str, message: str) -> None:
     path = clean_course.root / SCRIPT
     path.write_text(path.read_text().replace(old, new))
-    assert any(line.startswith(said) for line in lint(clean_course.load())), lint(clean_course.load())
+    assert any(line.startswith(message) for line in lint(clean_course.load())), lint(clean_course.load())
 
 
 def test_lint_compares_the_choices_of_script_and_manifest(clean_course: Any) -> None:
@@ -68,17 +68,17 @@ CURE = "where every comma begins a new item: put each text in quotes, or write o
 
 
 @pytest.mark.parametrize(
-    ("hints", "named"),
+    ("hints", "names"),
     [
         ("[Look up, nothing, and listen]", "Look up"),
         ("[Listen, 000 GB, 9 GB]", "000 GB"),
         ("[Yes, because it flows., Listen.]", "because it flows."),
     ],
 )
-def test_lint_names_a_sentence_that_its_commas_may_have_split(clean_course: Any, hints: str, named: str) -> None:
+def test_lint_names_a_sentence_that_its_commas_may_have_split(clean_course: Any, hints: str, names: str) -> None:
     clean_course.change("[Look up., Look down., Listen.]", hints)
     line = 1 + clean_course.manifest.read_text().split("hints:")[0].count("\n")
-    assert lint(clean_course.load()) == [SPLIT.format(named) + CURE.format(line)]
+    assert lint(clean_course.load()) == [SPLIT.format(names) + CURE.format(line)]
     assert clean_course.load().errors == (), "an author is told; a learner's commands go on"
 
 
@@ -98,10 +98,10 @@ def test_lint_of_a_list_that_no_comma_can_split_has_no_complaints(clean_course: 
     assert lint(clean_course.load()) == []
 
 
-@pytest.mark.parametrize(("typed", "named"), [("[1,000, 2,000]", ["000"]), ("[1, 2,048.5]", ["048.5"]), ("[1, 0, 500]", [])])
-def test_read_document_names_a_number_that_its_comma_has_split(typed: str, named: list[str]) -> None:
-    reasons = [complaint.reason for complaint in read_document(f"values: {typed}\n".encode()).unquoted]
-    assert [reason.split("'")[1] for reason in reasons] == named
+@pytest.mark.parametrize(("words", "names"), [("[1,000, 2,000]", ["000"]), ("[1, 2,048.5]", ["048.5"]), ("[1, 0, 500]", [])])
+def test_read_document_names_a_number_that_its_comma_has_split(words: str, names: list[str]) -> None:
+    reasons = [complaint.reason for complaint in read_document(f"values: {words}\n".encode()).unquoted]
+    assert [reason.split("'")[1] for reason in reasons] == names
 
 
 def test_lint_names_what_the_report_reads_and_no_script_writes(clean_course: Any) -> None:

@@ -50,8 +50,8 @@ def test_lint_names_a_planted_mistake(course: Path, mistake: dict[str, str]) -> 
         file.write_text(mistake["new"], encoding="utf-8")
     else:
         file.unlink()
-    said = check(course)
-    assert any(line.startswith(mistake["says"]) for line in said), said
+    complaints = check(course)
+    assert any(line.startswith(mistake["says"]) for line in complaints), complaints
 
 
 def test_lint_names_an_exercise_without_a_check(course: Path) -> None:

@@ -67,11 +67,11 @@ def test_resolve_refuses_what_is_no_whole_number(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("0", "0 is below 1 samples"), ("-3", "-3 is below 1"), ("1e5", "100000 is above 65536 samples")],
 )
-def test_resolve_refuses_a_number_out_of_range(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_resolve_refuses_a_number_out_of_range(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         resolve(exercise(SIZE), {"batch_size": text}, local=False)
 
 
@@ -132,15 +132,15 @@ def test_arguments_carry_any_text_as_one_argument() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--words")
     parser.add_argument("--fast", action=argparse.BooleanOptionalAction)
-    typed = []
+    words = []
     for text in NASTY:
         flags = arguments(sample, resolve(sample, {"words": text}, local=False))
         assert flags == (f"--words={text}", "--no-fast")
         assert parser.parse_args(flags).words == text
-        typed.append(flags[0])
+        words.append(flags[0])
     echo = [sys.executable, "-S", "-c", "import os, sys; sys.stdout.buffer.write(b'\\0'.join(map(os.fsencode, sys.argv[1:])))"]
-    said = subprocess.run(["/bin/sh", "-c", shlex.join([*echo, *typed])], capture_output=True, check=True, timeout=STUCK_S)
-    assert said.stdout.split(b"\0") == [text.encode() for text in typed]
+    result = subprocess.run(["/bin/sh", "-c", shlex.join([*echo, *words])], capture_output=True, check=True, timeout=STUCK_S)
+    assert result.stdout.split(b"\0") == [text.encode() for text in words]
 
 
 def test_resolve_refuses_nul_and_bytes_that_are_no_text() -> None:
@@ -156,7 +156,7 @@ def test_resolve_keeps_several_values_as_they_were_typed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("sizes", "16,many", "'many' is not a whole number"),
         ("sizes", "16,,32", "'' is not a whole number"),
@@ -165,8 +165,8 @@ def test_resolve_keeps_several_values_as_they_were_typed(text: str) -> None:
         ("dtypes", "half,double", "'double' is not one of half, single"),
     ],
 )
-def test_resolve_checks_each_of_several_values(name: str, text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
+def test_resolve_checks_each_of_several_values(name: str, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         resolve(exercise(SIZES, DTYPES), {name: text}, local=True)
     assert "values with commas between them, each " in caught.value.hint
     assert ("from 16 to 64 rows" if name == "sizes" else "one of half, single") in caught.value.hint

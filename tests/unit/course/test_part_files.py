@@ -28,11 +28,11 @@ def course(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(course: Path, ending: str, mine: str, *, delivered: str = "") -> bool:
+def ask(course: Path, ending: str, text: str, *, delivered: str = "") -> bool:
     name = f"my_part{ending}"
     course.joinpath(name).write_text(delivered)
     course.joinpath("solutions", name).write_text(SOLUTIONS[ending])
-    course.joinpath("mine", name).write_text(mine)
+    course.joinpath("mine", name).write_text(text)
     return is_solution(course / "mine" / name, course / name)
 
 

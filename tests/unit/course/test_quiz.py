@@ -13,5 +13,5 @@ def test_read_quiz_complains_through_the_lint(clean_course: Any) -> None:
         "format: 1\ntitle: Rivers\nlessons: [{id: flow, title: Flow}]\nquestions:\n  - {id: shape, lesson: flow, kind: choice, "
         "text: Which?, explanation: e, key: a, options: [a ring, a tree, and a line, none]}\n",
     )
-    (said,) = lint(clean_course.load())
-    assert said.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")
+    (complaint,) = lint(clean_course.load())
+    assert complaint.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")

@@ -7,9 +7,9 @@ from tests.unit.learning.test_report import PLAN
 
 def test_read_report_plan_names_every_mistake(learning: Learning) -> None:
     learning.put("modules/report.yaml", PLAN.replace("digits: 2", "digits: many").replace('exercise: "1.2"', "exercise: mouth"))
-    said = learning.types("report", code=2).err
-    assert "chapters.0.figures.0.digits" in said
-    assert "chapters.1.exercise" in said
+    message = learning.types("report", code=2).err
+    assert "chapters.0.figures.0.digits" in message
+    assert "chapters.1.exercise" in message
 
 
 def test_find_unknown_modules_names_what_the_course_does_not_have(learning: Learning) -> None:

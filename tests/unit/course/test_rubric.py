@@ -27,12 +27,12 @@ Answer = Callable[[Question], str | None]
 
 
 def give(question: Question, answer: str | None) -> AnswerResult:
-    """The result of an answer to a question that needs no run; others stay open."""
+    """Return the result of an answer to a question that needs no run; others stay open."""
     return judge(question, answer if question.kind == "choice" else None, None, on_gpu=False)
 
 
 def press_buttons(exercise: Exercise, answer: Answer) -> ExerciseEvidence:
-    """An exercise that was run as delivered, with every check passed and every file there; nothing was written."""
+    """Return an exercise that was run as delivered, with every check passed and every file there; nothing was written."""
     checks = tuple(
         CheckResult(id=check.id, title=check.title, verdict="passed", evidence="logic", observed="", expected="")
         for check in exercise.checks
@@ -54,7 +54,7 @@ def read_course() -> tuple[tuple[Module, ...], Rubric | None]:
 
 
 def walk(answer: Answer) -> Grade:
-    """The points for the whole course, walked like that."""
+    """Return the points for the whole course, walked like that."""
     modules, rubric = read_course()
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence = {exercise.id: press_buttons(exercise, answer) for module in modules for exercise in module.exercises}
@@ -71,8 +71,8 @@ def test_grade_of_pressing_buttons_and_one_letter_everywhere_is_low(letter: str 
     points = walk(lambda question: letter if letter in question.choices else None)
     assert points.points == 100
     assert points.earned <= MOST
-    own = [part for part in points.parts if part.counts == "own"]
-    assert sum(part.earned for part in own) <= MOST / 100 * sum(part.points for part in own)
+    own_parts = [part for part in points.parts if part.counts == "own"]
+    assert sum(part.earned for part in own_parts) <= MOST / 100 * sum(part.points for part in own_parts)
 
 
 def test_grade_of_right_choices_is_above_pressing_buttons() -> None:

@@ -15,7 +15,7 @@ ASKED = "{id: why, text: Why does it run?}"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("value: metrics.wet,", "value: metrics.wett,", "checks.wet: no script of 7.1 writes wett, which metrics.wett needs"),
         ("min(metrics.springs.litres)", "min(metrics.springs.drops)", "checks.flows: no script of 7.1 writes drops"),
@@ -24,11 +24,11 @@ ASKED = "{id: why, text: Why does it run?}"
         (ASKED, "{id: why, text: t, kind: numeric, value: metrics.speed}", "questions.why: no script of 7.1 writes speed"),
     ],
 )
-def test_lint_names_a_key_that_no_script_writes(clean_course: Any, old: str, new: str, said: str) -> None:
+def test_lint_names_a_key_that_no_script_writes(clean_course: Any, old: str, new: str, message: str) -> None:
     clean_course.change(old, new)
     complaints = lint(clean_course.load())
     assert len(complaints) == 1, complaints
-    assert complaints[0].startswith(M + said)
+    assert complaints[0].startswith(M + message)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def torch() -> ModuleType:
 
 @pytest.fixture
 def shared_files(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The shared files as a script imports them."""
+    """Yield the shared files as a script imports them."""
     monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
     for name in BESIDE:
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -36,7 +36,7 @@ def shared_files(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.fixture(scope="session")
 def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the engine that bonus B traces."""
+    """Return the folder with the engine that bonus B traces."""
     need("cc")
     if Path("/dev/nvidia0").exists():
         pytest.skip("the stand-in is refused where there is a GPU")

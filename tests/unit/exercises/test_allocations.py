@@ -29,7 +29,7 @@ def test_read_maps_and_read_counters_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changes", "words"),
     [
         ({"@size": 5}, "@size has to be numbers by key"),
         ({"@allocations": {"cudaMalloc": 3}}, "@allocations has to be one number"),
@@ -37,9 +37,9 @@ def test_read_maps_and_read_counters_agree() -> None:
         ({"@failed": {"no memory": 1}}, "invalid literal"),
     ],
 )
-def test_read_maps_names_a_map_of_another_kind(changed: dict[str, Any], words: str) -> None:
+def test_read_maps_names_a_map_of_another_kind(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        allocations.read_maps(MAPS | changed)
+        allocations.read_maps(MAPS | changes)
 
 
 @pytest.mark.parametrize(

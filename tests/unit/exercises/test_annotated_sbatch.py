@@ -28,12 +28,12 @@ def test_sbatch_file_starts_torchrun_on_each_node(tmp_path: Path) -> None:
         "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_NODELIST": "gpu[01-02]", "SLURM_JOB_ID": "1234567",
         "SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "4", "SLURM_CPUS_PER_TASK": "16",
     }  # fmt: skip
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", str(SBATCH)], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=STUCK_S
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     common = "--nproc-per-node=4 --master-addr=gpu01 --master-port=24567 local_ddp.py --epochs=3"
     start_of = "4 threads, 16 cores: -m torch.distributed.run --nnodes=2"
-    assert done.stdout.splitlines() == [f"{start_of} --node-rank={node} {common}" for node in (0, 1)]
+    assert result.stdout.splitlines() == [f"{start_of} --node-rank={node} {common}" for node in (0, 1)]
     wishes = [line for line in SBATCH.read_text(encoding="utf-8").splitlines() if line.startswith("#SBATCH")]
     assert len(wishes) == 8

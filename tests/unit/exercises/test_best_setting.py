@@ -8,7 +8,7 @@ best_setting = beside_the_script("04-benchmarking", "best_setting")
 
 
 def sweep(*rounds: tuple[float, float, float]) -> list[dict[str, float]]:
-    """A row for the batch sizes 1, 2, 4 ...: the slowest, the median and the fastest round."""
+    """Return a row for the batch sizes 1, 2, 4 ...: the slowest, the median and the fastest round."""
     keys = ("low_tok_per_s", "output_tok_per_s", "high_tok_per_s")
     return [{"batch": 2**power} | dict(zip(keys, figures, strict=True)) for power, figures in enumerate(rounds)]
 

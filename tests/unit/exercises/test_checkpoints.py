@@ -28,7 +28,7 @@ def contents() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def checkpoint(checkpoints: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of one process: a matrix, its moments, a number."""
+    """Return a checkpoint of one process: a matrix, its moments, a number."""
     import torch
     import torch.distributed.checkpoint as dcp
 

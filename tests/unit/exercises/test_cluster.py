@@ -44,7 +44,7 @@ else:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs that play a cluster: kubectl notes what it is asked, the others agree."""
+    """Return a folder of programs that play a cluster: kubectl notes what it is asked, the others agree."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "kubectl.py").write_text(KUBECTL.format(folder=str(folder)), encoding="utf-8")

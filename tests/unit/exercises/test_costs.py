@@ -24,9 +24,9 @@ def test_usd_per_million_counts_idle_hours() -> None:
 
 
 def test_prices_are_those_of_the_program() -> None:
-    listed, sources = costs.prices()
+    listing, sources = costs.prices()
     book = PriceBook(region=sources["on_demand"]["region"])
-    offered = [price for price in listed if price.gpus == 1]
+    offered = [price for price in listing if price.gpus == 1]
     assert {price.instance for price in offered} == set(hardware().startable_types)
     for price in offered:
         on_demand, spot = book.instance(price.instance), book.instance(price.instance, "spot")
@@ -37,8 +37,8 @@ def test_prices_are_those_of_the_program() -> None:
 
 
 def test_prices_of_a_gpu_that_comes_in_eights_are_an_eighth() -> None:
-    listed, _ = costs.prices()
-    shares = {price.gpu: price for price in listed if price.gpus > 1}
+    listing, _ = costs.prices()
+    shares = {price.gpu: price for price in listing if price.gpus > 1}
     assert {"A100 40 GB SXM", "A100 80 GB SXM"} <= shares.keys()
     assert shares["A100 40 GB SXM"].usd_per_hour == pytest.approx(21.957642 / 8)
-    assert "H100 SXM" in {price.gpu for price in listed}
+    assert "H100 SXM" in {price.gpu for price in listing}

@@ -55,9 +55,9 @@ def test_time_all_refuses_speeds_that_cannot_be(
     assert [told.rows[name]["median_ms"] for name in ("transpose", "read_field")] == [None, None]
     assert "clip_sum" not in told.rows, "nothing that leaves its arrays is started on a GPU"
     assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
-    said = capsys.readouterr().out
-    assert "refused: 200,000 GB/s is more than the 320 of the data sheet" in said
-    assert "transpose was not timed: it did not end well, or its numbers are wrong" in said
+    output = capsys.readouterr().out
+    assert "refused: 200,000 GB/s is more than the 320 of the data sheet" in output
+    assert "transpose was not timed: it did not end well, or its numbers are wrong" in output
 
 
 @needs_torch

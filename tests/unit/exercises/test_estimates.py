@@ -20,7 +20,7 @@ def estimates() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def techniques(estimates: ModuleType) -> ModuleType:
-    """The very module that the estimates use, beside a device that is never full."""
+    """Return the very module that the estimates use, beside a device that is never full."""
     import sys
 
     return sys.modules["techniques"]

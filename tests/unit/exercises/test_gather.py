@@ -17,7 +17,7 @@ GATHER = find_course({}).exercises / "02-slurm" / "gather.py"
 
 
 def compare(folder: Path, *ranges: tuple[float, float] | None) -> dict[str, Any]:
-    """What gather.py says of tasks with these losses, lowest and highest; None for one that diverged."""
+    """Return what gather.py says of tasks with these losses, lowest and highest; None for one that diverged."""
     for task, ends in enumerate(ranges):
         low, high = ends or (None, None)
         row = {

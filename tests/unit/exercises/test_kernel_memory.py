@@ -32,7 +32,7 @@ def test_operations_count_bytes_and_leave_views_out(memory: ModuleType, torch: M
 
 
 def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) -> Any:
-    """A KernelMemory as in a launch of a kernel with one parameter, `x_ptr`, while that program runs."""
+    """Return a KernelMemory as in a launch of a kernel with one parameter, `x_ptr`, while that program runs."""
     watched = memory.KernelMemory()
     watched._builder = SimpleNamespace(grid_idx=program, grid_dim=(4, 1, 1))
     watched._learn_tensors(["x_ptr", "n"], tensor, 10)

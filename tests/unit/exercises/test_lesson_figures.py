@@ -23,7 +23,7 @@ T4 = next(gpu for gpu in gpus.table() if gpu.gpu == "T4")
 
 
 def lesson(number: str) -> str:
-    """A lesson in one line, without the breaks of its lines."""
+    """Return a lesson in one line, without the breaks of its lines."""
     return " ".join(CATALOG.lesson(CATALOG.module(number)).split())
 
 

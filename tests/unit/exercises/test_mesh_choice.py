@@ -40,7 +40,7 @@ def shape(model: ModuleType) -> Any:
 
 @pytest.fixture
 def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: ModuleType) -> Callable[[str], Any]:
-    """What a my_mesh.py with this text says."""
+    """Return what a my_mesh.py with this text says."""
     choice = beside_the_script(FOLDER, "mesh_choice")
 
     def choose(text: str) -> Any:

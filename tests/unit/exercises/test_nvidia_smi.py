@@ -41,10 +41,10 @@ def test_read_units_of_the_heading_old_names_and_unknown_values() -> None:
 
 
 def test_query_asks_an_old_driver_by_the_old_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(words: list[str], **_: object) -> SimpleNamespace:
-        asked.append(words[1])
+        requests.append(words[1])
         old = "throttle" in words[1]
         return SimpleNamespace(
             returncode=0 if old else 2, stdout="index, clocks_throttle_reasons.active\n0, 0x4\n" if old else ""
@@ -53,7 +53,7 @@ def test_query_asks_an_old_driver_by_the_old_name(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(smi.shutil, "which", lambda _: "nvidia-smi")
     monkeypatch.setattr(subprocess, "run", answer)
     assert smi.query() == [{"index": 0, "clocks_event_reasons.active": 4}]
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_query_is_none_if_the_driver_hangs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_pictures_are_framed_and_their_brightness_evened_out(pictures: ModuleTyp
 def test_generated_pictures_are_the_same_for_a_seed_and_others_for_another(pictures: ModuleType) -> None:
     first, again, other = (pictures.generate(20, seed) for seed in (0, 0, 1))
     assert tuple(first[0].shape) == (20, 3, 32, 32)
-    assert all(bool((left == right).all()) for left, right in zip(first, again, strict=True))
+    assert all(bool((leftover == right).all()) for leftover, right in zip(first, again, strict=True))
     assert not bool((first[0] == other[0]).any())
 
 

@@ -37,7 +37,7 @@ def targets(plans: ModuleType) -> ModuleType:
 
 
 def gpt(targets: ModuleType, layers: int, width: int, heads: int, vocabulary: int = 51200) -> Any:
-    """A GPT as Megatron-LM's papers count it."""
+    """Return a GPT as Megatron-LM's papers count it."""
     return targets.Shape("", layers, width, heads, heads, 4 * width, vocabulary, gated=False, source="")
 
 
@@ -92,7 +92,7 @@ def test_mfu_percent_of_measured_steps(
 
 @pytest.fixture
 def case(plans: ModuleType, targets: ModuleType) -> tuple[Any, Any]:
-    """The work that is delivered, and a plan for it without a problem."""
+    """Return the work that is delivered, and a plan for it without a problem."""
     return targets.work_of("1.3b", "4xl4", 1), plans.Plan(2, 2, 1, 1, "attention", 32, "bf16")
 
 

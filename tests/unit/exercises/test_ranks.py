@@ -28,9 +28,9 @@ def test_join_ends_with_a_sentence_if_there_are_more_processes_than_gpus(
     monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
     for name, value in {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit, match="rank 3 is process 2 of its node, with 1 GPUs: start one process per GPU") as raised:
+    with pytest.raises(SystemExit, match="rank 3 is process 2 of its node, with 1 GPUs: start one process per GPU") as error:
         ranks.join()
-    assert "GPUCOURSE_BACKEND=gloo" in str(raised.value)
+    assert "GPUCOURSE_BACKEND=gloo" in str(error.value)
 
 
 def test_error_of_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

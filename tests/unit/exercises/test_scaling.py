@@ -47,7 +47,7 @@ def test_describe_serial_share_is_never_negative(scaling: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slower", "communication", "noise", "named"),
+    ("slower", "communication", "noise", "names"),
     [
         (5.0, 1.0, 2.0, "slower computing"),
         (0.2, 3.0, 1.0, "communication"),
@@ -57,7 +57,7 @@ def test_describe_serial_share_is_never_negative(scaling: ModuleType) -> None:
     ],
 )
 def test_name_bottleneck_only_above_the_noise(
-    scaling: ModuleType, slower: float, communication: float, noise: float, named: str
+    scaling: ModuleType, slower: float, communication: float, noise: float, names: str
 ) -> None:
     losses = {"slower_computing_ms": slower, "communication_ms": communication}
-    assert scaling.name_bottleneck(losses, noise) == named
+    assert scaling.name_bottleneck(losses, noise) == names

@@ -33,7 +33,7 @@ with stand_in.Engine(folder=__import__("pathlib").Path(sys.argv[1])) as engine:
 
 
 def find(name: str, binaries: Path) -> Any:
-    """That tracer; skips, with the words of the tracer or of the kernel, where it cannot be used on this machine."""
+    """Return that tracer; skips, with the words of the tracer or of the kernel, where it cannot be used on this machine."""
     if name == "preload":
         return tracers.Preload(binaries / stand_in.COUNTER)
     if name == "bpftrace":

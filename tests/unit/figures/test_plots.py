@@ -124,10 +124,10 @@ def test_draw_shows_words_that_hold_anything_as_text(tmp_path: Path) -> None:
 def test_draw_names_matplotlib_if_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = builtins.__import__
 
-    def without(name: str, *rest: Any, **more: Any) -> Any:
+    def without(name: str, *rest: Any, **options: Any) -> Any:
         if name.split(".", maxsplit=1)[0] == "matplotlib":
             raise ImportError("No module named 'matplotlib'")
-        return honest(name, *rest, **more)
+        return honest(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingError, match="matplotlib") as caught:
@@ -158,9 +158,9 @@ def test_draw_prints_nothing_if_the_home_takes_no_cache(tmp_path: Path) -> None:
         "TMPDIR": str(tmp_path),
     }
     command = [sys.executable, "-c", DRAW, str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STUCK_S, env=environment)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr == ""
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STUCK_S, env=environment)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert result.stderr == ""
     assert (tmp_path / "out" / "a.svg").is_file()
 
 

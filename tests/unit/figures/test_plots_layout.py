@@ -55,7 +55,7 @@ def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequ
 def test_layout_keeps_words_below_many_bars_apart() -> None:
     straight = lay_out(TWO_BARS, WIDE_BARS[:4]).axes[0].get_xticklabels()
     boxes = [text.get_window_extent() for text in straight]
-    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert all(leftover.x1 <= right.x0 for leftover, right in itertools.pairwise(boxes))
     assert {text.get_rotation() for text in lay_out(TWO_BARS, WIDE_BARS).axes[0].get_xticklabels()} == {40.0}
     sizes = [{**WIDE_BARS[0], TWO_BARS["x"]: f"{2**power} KiB"} for power in range(12)]
     assert {text.get_rotation() for text in lay_out(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"

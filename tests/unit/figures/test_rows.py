@@ -31,8 +31,8 @@ def test_picture_says_what_is_left_out(log: bool, values: list[Any], note: str) 
 def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
     assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
     assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])
-    named = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
-    assert "76 more lines not drawn" in lines({"by": "who"}, named)
+    names = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
+    assert "76 more lines not drawn" in lines({"by": "who"}, names)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
 
 
 @pytest.mark.parametrize(
-    ("keys", "answer", "verdict", "said"),
+    ("keys", "answer", "verdict", "message"),
     [
         ({"value": "metrics.speedup"}, "1.9", "passed", "you said 1.9; your recording shows 1.9"),
         ({"value": "metrics.speedup"}, "1.8", "failed", "you said 1.8; your recording shows 1.9"),
@@ -48,10 +48,10 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
         ({"value": "metrics.speedup"}, None, "open", ""),
     ],
 )
-def test_judge_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
+def test_judge_numbers(keys: dict[str, Any], answer: Any, verdict: str, message: str) -> None:
     result = judge_answer(answer, wrong_before=1, **keys)
     assert result.verdict == verdict
-    assert said in result.said
+    assert message in result.said
     assert (result.explanation == "So.") == (verdict in {"passed", "failed"}), "a second wrong answer is final"
 
 

@@ -34,10 +34,10 @@ def test_compare_says_how_far_off_a_number_is(given: str, verdict: str, off: str
 
 
 def test_compare_with_a_band() -> None:
-    asked = Prediction.model_validate(
+    question = Prediction.model_validate(
         {"id": "t", "text": "How long?", "low": "min(metrics.times)", "high": "max(metrics.times)", "unit": "ms"}
     )
-    inside, beyond = (compare(asked, given, METRICS, on_gpu=False) for given in ("3", "8"))
+    inside, beyond = (compare(question, given, METRICS, on_gpu=False) for given in ("3", "8"))
     assert (inside.verdict, inside.measurement, inside.difference, inside.ratio) == ("passed", "2 to 4 ms", "0 %", 1.0)
     assert (beyond.verdict, beyond.difference, beyond.ratio) == ("failed", "+100 %", 2.0)
 
@@ -59,8 +59,8 @@ def test_compare_with_what_was_not_measured() -> None:
 
 
 def test_compare_a_choice() -> None:
-    asked = Prediction.model_validate({"id": "which", "text": "Which?", "options": ["this", "that"], "key": "b"})
-    right, wrong = (compare(asked, given, METRICS, on_gpu=False) for given in ("b", "this"))
+    question = Prediction.model_validate({"id": "which", "text": "Which?", "options": ["this", "that"], "key": "b"})
+    right, wrong = (compare(question, given, METRICS, on_gpu=False) for given in ("b", "this"))
     assert (right.verdict, right.prediction, right.measurement, right.difference) == ("passed", "b. that", "b. that", "right")
     assert (wrong.verdict, wrong.prediction, wrong.difference) == ("failed", "a. this", "not what was measured")
 

@@ -62,7 +62,7 @@ def test_evaluate_of_a_value_that_is_not_finite_fails(comparison: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("comparison", "observed", "said"),
+    ("comparison", "observed", "message"),
     [
         ({"equals": 1}, True, "true cannot be compared with 1"),
         ({"equals": True}, 1, "1 cannot be compared with true"),
@@ -77,9 +77,9 @@ def test_evaluate_of_a_value_that_is_not_finite_fails(comparison: dict[str, Any]
         ({"equals": 0}, {"a": 0}, "a mapping cannot be compared with 0"),
     ],
 )
-def test_evaluate_of_what_cannot_be_compared_is_an_error(comparison: dict[str, Any], observed: object, said: str) -> None:
+def test_evaluate_of_what_cannot_be_compared_is_an_error(comparison: dict[str, Any], observed: object, message: str) -> None:
     result = value(comparison, observed)
-    assert (result.verdict, result.observed) == ("error", said)
+    assert (result.verdict, result.observed) == ("error", message)
     assert "metrics.json" in result.hint
 
 
@@ -156,12 +156,12 @@ def test_overall(words: list[Verdict], word: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("observed", "verdict", "told"),
+    ("observed", "verdict", "message"),
     [(None, "not_measured", "not answered yet"), (True, "passed", "true"), (False, "failed", "false")],
 )
-def test_evaluate_of_a_value_that_was_left_open(observed: bool | None, verdict: Verdict, told: str) -> None:
+def test_evaluate_of_a_value_that_was_left_open(observed: bool | None, verdict: Verdict, message: str) -> None:
     result = value({"equals": True, "when_open": "not answered yet"}, observed)
-    assert (result.verdict, result.observed) == (verdict, told)
+    assert (result.verdict, result.observed) == (verdict, message)
 
 
 def test_evaluate_of_a_missing_value_is_not_left_open() -> None:

@@ -67,7 +67,7 @@ def test_read_never_hides_not_a_number(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("metrics.missing", "metrics.missing is missing: metrics has no missing"),
         ("run.state", "run.state is missing"),
@@ -85,7 +85,7 @@ def test_read_never_hides_not_a_number(expression: str) -> None:
         ("metrics.__class__", "metrics.__class__ is missing: metrics has no __class__"),
     ],
 )
-def test_read_says_what_is_not_there(expression: str, said: str) -> None:
+def test_read_says_what_is_not_there(expression: str, message: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(expression, EVIDENCE)
-    assert str(caught.value) == said
+    assert str(caught.value) == message

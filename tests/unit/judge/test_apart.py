@@ -32,8 +32,8 @@ def has_ended(process: int) -> bool:
 )
 def test_judge_ends_what_a_part_leaves_behind(judge: Judge, judge_file: Path, leaves: str) -> None:
     note = judge_file.with_name("left")
-    judged = ask(judge, judge_file, body(leaves, f"open({str(note)!r}, 'w').write(str(p.pid))", "return 2"))
-    assert judged.word == "passed"
+    answer = ask(judge, judge_file, body(leaves, f"open({str(note)!r}, 'w').write(str(p.pid))", "return 2"))
+    assert answer.word == "passed"
     until(lambda: has_ended(int(note.read_text())), "the process has ended")
 
 

@@ -11,8 +11,8 @@ def test_describe_shows_short_values_whole() -> None:
 
 def test_describe_names_the_first_place_that_differs() -> None:
     right = {"weights": [float(number) for number in range(200)]}
-    given = {"weights": [number + (number > 197) for number in right["weights"]]}
-    assert describe(given, right, 1e-9) == (
+    values = {"weights": [number + (number > 197) for number in right["weights"]]}
+    assert describe(values, right, 1e-9) == (
         "2 of 200 values are wrong; the first is ['weights'][198]: it gave 199; 198 is right"
     )
 

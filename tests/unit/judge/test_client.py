@@ -57,11 +57,11 @@ def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = STUCK_S) 
 @pytest.mark.parametrize("fate", [pytest.param(fate, marks=pytest.mark.slow if fate in SLOW else ()) for fate in FATES])
 def test_judge_names_what_became_of_a_part(judge: Judge, judge_file: Path, fate: str) -> None:
     text, word, way, says = FATES[fate]
-    judged = ask(judge, judge_file, text, limit_s=LIMIT_S if way in {"endless", "closed-files"} else STUCK_S)
-    assert (judged.word, judged.way) == (word, way), judged
-    assert says in judged.says
-    assert len(judged.says) <= 2000
-    assert len(judged.output) <= 8 << 10
+    answer = ask(judge, judge_file, text, limit_s=LIMIT_S if way in {"endless", "closed-files"} else STUCK_S)
+    assert (answer.word, answer.way) == (word, way), answer
+    assert says in answer.says
+    assert len(answer.says) <= 2000
+    assert len(answer.output) <= 8 << 10
 
 
 def test_judge_gives_a_part_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +78,6 @@ def test_judge_goes_on_after_a_part_that_ended_its_process(judge: Judge, judge_f
 
 def test_judge_tells_its_own_fault_from_the_learners(judge: Judge, judge_file: Path) -> None:
     judge_file.write_text("WAYS = {}\n\n\ndef judge(part):\n    1 / 0\n")
-    judged = ask(judge, judge_file, RIGHT)
-    assert (judged.word, judged.way) == ("error", "judge")
-    assert "ZeroDivisionError" in judged.output
+    answer = ask(judge, judge_file, RIGHT)
+    assert (answer.word, answer.way) == ("error", "judge")
+    assert "ZeroDivisionError" in answer.output

@@ -13,9 +13,9 @@ from gpucourse.judge import Case, Part, Verdict, Way
 RIGHT = "def answer(n):\n    return n + 1\n"
 
 
-def make_part(folder: Path, text: str, **more: Any) -> Part:
+def make_part(folder: Path, text: str, **options: Any) -> Part:
     (folder / "my_part.py").write_bytes(text.encode())
-    return Part(folder / "my_part.py", **more)
+    return Part(folder / "my_part.py", **options)
 
 
 def test_compare_asks_for_the_return_only_if_nothing_is_ever_returned() -> None:
@@ -67,7 +67,7 @@ def test_call_returns_what_the_function_of_the_learner_returns(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "way", "says"),
+    ("text", "word", "way", "message"),
     [
         ("def answer(n):\n    raise NotImplementedError('how?')\n", "open", "", "how?"),
         ("def answer(n):\n    exit(3)\n", "failed", "exit", "my_part.py:2: it ended the program (exit 3): return instead"),
@@ -84,12 +84,12 @@ def test_call_returns_what_the_function_of_the_learner_returns(tmp_path: Path) -
     ],
     ids=["open", "exit", "renamed", "syntax", "binary", "library", "memory", "error", "odd error"],
 )  # fmt: skip
-def test_make_verdict_names_the_line_and_what_went_wrong(tmp_path: Path, text: str, word: str, way: str, says: str) -> None:
+def test_make_verdict_names_the_line_and_what_went_wrong(tmp_path: Path, text: str, word: str, way: str, message: str) -> None:
     part = make_part(tmp_path, text)
     with pytest.raises(Verdict) as verdict:
         part.call(part.function("answer"), 1, case="n = 1")
     assert (verdict.value.word, verdict.value.way) == (word, way)
-    assert says in verdict.value.says
+    assert message in verdict.value.says
 
 
 def test_document_names_the_line_that_is_not_yaml(tmp_path: Path) -> None:

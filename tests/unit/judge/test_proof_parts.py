@@ -30,7 +30,7 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
 
 
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
-    """What the judge of a part needs beside torch."""
+    """Return what the judge of a part needs beside torch."""
     modules = [needs_module(name, installed=KERNELS) for name in part.packages]
     return modules + ([needs_namespaces()] if part.file == "my_container.sh" else [])
 
@@ -59,7 +59,7 @@ def list_complaints(part: LearnerPart, proofs: list[Proof]) -> list[str]:
     solution = next(proof.answer for proof in proofs if proof.version.endswith("solution"))
     if part.file.endswith(".bt") and solution.says.startswith("it cannot be tried here"):
         pytest.skip(solution.says)  # with the words of bpftrace or the kernel
-    failed = [proof for proof in proofs if proof.answer.word == "failed" and proof.version != "as delivered"]
-    words = Counter(proof.answer.says for proof in failed)
+    failures = [proof for proof in proofs if proof.answer.word == "failed" and proof.version != "as delivered"]
+    words = Counter(proof.answer.says for proof in failures)
     shared = [f"said of {count} ways: {text}" for text, count in words.items() if count > 1]
     return [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] + shared

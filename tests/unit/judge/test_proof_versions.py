@@ -101,7 +101,7 @@ CAUSES = {  # folder, file, the change to the solution, the way that is named, w
 
 
 def mark(name: str, folder: str, file: str) -> object:
-    """The name of a version, with what its judge needs."""
+    """Return the name of a version, with what its judge needs."""
     modules = [needs_module("torch")] if folder in WITH_TORCH else []
     kernels = [needs_module("triton", installed=KERNELS)] if file == "my_attention.py" else []
     lacks_emulator = sys.platform != "linux" or not shutil.which("g++")
@@ -126,7 +126,7 @@ def test_wrong_version_gets_its_own_explanation(judge: Judge, tmp_path: Path, na
 
 
 def judge_version(judge: Judge, tmp_path: Path, folder: str, file: str, old: str, new: str) -> JudgeAnswer:
-    """The verdict on the solution with one change."""
+    """Return the verdict on the solution with one change."""
     solution = (EXERCISES / folder / "solutions" / file).read_text(encoding="utf-8")
     assert old in solution
     version = tmp_path / file

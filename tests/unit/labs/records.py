@@ -12,7 +12,7 @@ from gpucourse.workspace import deployments, runs
 
 
 def record(context: Context, kind: type[Deployment], target: str) -> Deployment:
-    """The record of a lab of module 3, stored."""
+    """Return the record of a lab of module 3, stored."""
     now = now_utc()
     lab = kind(
         stack=f"03-{target}", uid="u", module="3", target=target, template="t", phase="ready", created=now, updated=now,

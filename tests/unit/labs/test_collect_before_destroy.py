@@ -69,7 +69,7 @@ class _Lab:
             self.told.append(event.text)
 
     def leaves_runs(self, count: int, *, large: int | None = None) -> None:
-        """Runs on both nodes; the one of the number `large` has a file that is not taken."""
+        """Leave runs on both nodes; the one of the number `large` has a file that is too large."""
         for number in range(count):
             run_id = f"20260101-{number:06}-{runs.WORDS[number % len(runs.WORDS)]}"
             outputs = {"result": run_id.encode() * 50}

@@ -24,11 +24,11 @@ pytestmark = needs_module("torch")
 
 
 def here(_node: Node, command: str) -> CommandResult:
-    """The command, on this machine; the way to the others is the loopback interface."""
+    """Return the command, on this machine; the way to the others is the loopback interface."""
     if command.startswith("ip "):
         return make_completed("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=STUCK_S, env=dict(os.environ))
-    return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+    result = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=STUCK_S, env=dict(os.environ))
+    return CommandResult(code=result.returncode, stdout=result.stdout, stderr=result.stderr)
 
 
 @pytest.fixture

@@ -33,13 +33,13 @@ class Lab:
 
 
 @pytest.mark.parametrize(
-    ("fails", "stays", "removed", "swept"),
+    ("fails", "stays", "names", "swept"),
     [(False, False, ["node0"], []), (False, True, ["node0"], ["process 7"]), (True, True, [], [])],
 )
 def test_take_down_ends_what_down_has_missed(
-    context: Context, fails: bool, stays: bool, removed: list[str], swept: list[str]
+    context: Context, fails: bool, stays: bool, names: list[str], swept: list[str]
 ) -> None:
     lab = record(context, LocalDeployment, "local")
     receipt = Receipt(stack=lab.stack, uid="u", module="3", mode="local", created="", destroyed="")
     take_down(context, lab, receipt, Lab(fails=fails, stays=stays))
-    assert (receipt.existed, receipt.removed, receipt.swept, receipt.leftovers) == (["node0"], removed, swept, [])
+    assert (receipt.existed, receipt.removed, receipt.swept, receipt.leftovers) == (["node0"], names, swept, [])

@@ -43,9 +43,9 @@ def config(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_port(config: Path, name: str) -> str:
-    """The port at which plain ssh would reach this name."""
-    said = subprocess.run(["ssh", "-G", "-F", str(config), name], capture_output=True, text=True, check=True).stdout
-    return next(line.split()[1] for line in said.splitlines() if line.startswith("port "))
+    """Return the port at which plain ssh would reach this name."""
+    output = subprocess.run(["ssh", "-G", "-F", str(config), name], capture_output=True, text=True, check=True).stdout
+    return next(line.split()[1] for line in output.splitlines() if line.startswith("port "))
 
 
 def test_ssh_include_reaches_the_nodes_and_is_undone_to_the_byte(learning: Learning, config: Path) -> None:
@@ -73,33 +73,33 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, fault: str
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "config"
-    workspace, code, what = learning.workspace, 2, "is left as it is"
+    workspace, code, reason = learning.workspace, 2, "is left as it is"
     if fault == "unreadable":
         config.write_text("Hosst x\n")
-        what = "ssh does not understand it"
+        reason = "ssh does not understand it"
     elif fault == "outside":
         config.rename(outside)
         config.symlink_to(outside)
-        what = "it is outside"
+        reason = "it is outside"
     elif fault == "folder":
         config.unlink()
         config.mkdir()
-        what = "it is not a file"
+        reason = "it is not a file"
     elif fault == "foreign":
         monkeypatch.setattr(ssh, "os", SimpleNamespace(geteuid=lambda: 4242))
-        what = "it belongs to another user"
+        reason = "it belongs to another user"
     elif fault == "no home":
         monkeypatch.setenv("HOME", "/no/such/folder")
-        code, what = 3, "HOME is not set to a folder"
+        code, reason = 3, "HOME is not set to a folder"
     elif fault == "another home":
         register_home(monkeypatch, outside.parent)
-        what = "OpenSSH reads"
+        reason = "OpenSSH reads"
     else:
         workspace = learning.root / "a*b"
-        what = "characters with a meaning there"
+        reason = "characters with a meaning there"
     before = {path: path.read_bytes() for path in (config, outside) if path.is_file()}
-    said = learning.types("init", str(workspace), "--ssh-include", code=code)
-    assert what in " ".join(said.err.split())
+    result = learning.types("init", str(workspace), "--ssh-include", code=code)
+    assert reason in " ".join(result.err.split())
     assert {path: path.read_bytes() for path in before} == before
     assert ssh.read_answer(learning.context.paths) is None
 

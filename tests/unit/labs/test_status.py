@@ -14,7 +14,7 @@ from tests.unit.labs.records import record
 class Blind:
     """As much of a target as `status` asks for."""
 
-    def health(self, *_: object, **_more: object) -> Health:
+    def health(self, *_: object, **options: object) -> Health:
         raise MissingError("it is dark")
 
 

@@ -28,18 +28,18 @@ def plan(ranks: int = 2) -> LaunchPlan:
     )  # fmt: skip
 
 
-def make_fault(how: str, rank: int | None = None) -> InjectedFault:
-    return InjectedFault(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
+def make_fault(kind: str, rank: int | None = None) -> InjectedFault:
+    return InjectedFault(run="otter", exercise="3.2", how=kind, rank=rank)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("how", "kept"), [("kill-rank", False), ("block-port", False), ("slow-rank", True)])
-def test_drill_has_no_restarts_that_would_repair_it(how: str, kept: bool) -> None:
+@pytest.mark.parametrize(("kind", "is_kept"), [("kill-rank", False), ("block-port", False), ("slow-rank", True)])
+def test_drill_has_no_restarts_that_would_repair_it(kind: str, is_kept: bool) -> None:
     base = replace(plan(), max_restarts=2)
     command = base.commands[0]
     argv = (*command.argv[:3], "--max-restarts=2", *command.argv[3:], "--max-restarts=own")
-    spoiled = drill.prepare_drill(replace(base, commands=(replace(command, argv=argv),)), make_fault(how, 0))
-    assert spoiled.max_restarts == 2 * kept
-    assert ("--max-restarts=2" in spoiled.commands[0].argv) is kept
+    spoiled = drill.prepare_drill(replace(base, commands=(replace(command, argv=argv),)), make_fault(kind, 0))
+    assert spoiled.max_restarts == 2 * is_kept
+    assert ("--max-restarts=2" in spoiled.commands[0].argv) is is_kept
     assert spoiled.commands[0].argv[-1] == "--max-restarts=own", "what follows the rank's place is the script's"
 
 
@@ -52,17 +52,17 @@ def test_wrong_world_size_reaches_the_ranks_only() -> None:
     assert drill.plan_faults(plan(), make_fault("wrong-world-size"), after_s=0.1) == {}
 
 
-@pytest.mark.parametrize("how", ["kill-rank", "slow-rank", "block-port"])
-def test_other_faults_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
-    rank = None if how == "block-port" else 1
-    assert [command.argv for command in drill.prepare_drill(plan(), make_fault(how, rank)).commands] == [
+@pytest.mark.parametrize("kind", ["kill-rank", "slow-rank", "block-port"])
+def test_other_faults_leave_the_command_as_it_is_and_give_the_node_an_order(kind: str) -> None:
+    rank = None if kind == "block-port" else 1
+    assert [command.argv for command in drill.prepare_drill(plan(), make_fault(kind, rank)).commands] == [
         command.argv for command in plan().commands
     ]
-    orders = drill.plan_faults(plan(), make_fault(how, rank), after_s=0.1)
-    if how == "block-port":
-        assert orders == {"node0": {"how": how, "port": 29500}}
+    orders = drill.plan_faults(plan(), make_fault(kind, rank), after_s=0.1)
+    if kind == "block-port":
+        assert orders == {"node0": {"how": kind, "port": 29500}}
     else:
-        assert orders == {"node1": {"how": how, "rank": 1, "after_s": 0.1}}
+        assert orders == {"node1": {"how": kind, "rank": 1, "after_s": 0.1}}
 
 
 def test_a_drill_is_short() -> None:

@@ -52,9 +52,9 @@ def test_typed_variable_wins_and_is_shown_and_a_secret_is_a_name() -> None:
     plan = make_plan(node(0), node(1), environment={"OMP_NUM_THREADS": "7", "MINE": "a b"}, handed_on=("TOKEN",))
     assert [command.env["OMP_NUM_THREADS"] for command in plan.commands] == ["7", "7"]
     assert json.loads(json.dumps(asdict(plan), default=str))["handed_on"] == ["TOKEN"]
-    shown = render(view_of_plan(plan), width=120)
-    assert "  MINE='a b'" in shown
-    assert '  TOKEN="$TOKEN"' in shown
+    output = render(view_of_plan(plan), width=120)
+    assert "  MINE='a b'" in output
+    assert '  TOKEN="$TOKEN"' in output
 
 
 def test_read_variables_only_hands_on_bytes_that_are_no_text() -> None:

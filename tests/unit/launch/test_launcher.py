@@ -9,6 +9,6 @@ from gpucourse.launch.launcher import find_launcher
 def test_object_to_refuses_options_of_torchrun_for_another_launcher(name: str) -> None:
     launcher = find_launcher(name)
     assert launcher.object_to(torchrun="", handed_on=("TOKEN",), profile=False) is None
-    refused = launcher.object_to(torchrun="--max-restarts=1", handed_on=(), profile=False)
-    assert str(refused) == f"--torchrun is for torchrun, and the launcher of this run is {name}"
+    reason = launcher.object_to(torchrun="--max-restarts=1", handed_on=(), profile=False)
+    assert str(reason) == f"--torchrun is for torchrun, and the launcher of this run is {name}"
     assert find_launcher("torchrun").object_to(torchrun="--max-restarts=1", handed_on=(), profile=False) is None

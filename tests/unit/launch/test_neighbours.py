@@ -56,8 +56,8 @@ def test_named_file_keeps_its_place_under_the_script_and_else_its_name(tmp_path:
     (tmp_path / "elsewhere/set").mkdir(parents=True)
     (tmp_path / "elsewhere/set/b.bin").write_bytes(b"b")
     (tmp_path / "elsewhere/one.txt").write_text("1")
-    wanted = (tmp_path / "work/data", tmp_path / "elsewhere/set", tmp_path / "work/../elsewhere/one.txt")
-    assert [upload.name for upload in neighbours.find_named_files(wanted, script.parent)] == [
+    paths = (tmp_path / "work/data", tmp_path / "elsewhere/set", tmp_path / "work/../elsewhere/one.txt")
+    assert [upload.name for upload in neighbours.find_named_files(paths, script.parent)] == [
         "data/deep/a.bin",
         "set/b.bin",
         "one.txt",

@@ -41,9 +41,9 @@ def request(*arguments: str, environment: dict[str, str] | None = None, handed_o
     )  # fmt: skip
 
 
-def make_plan(own: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
+def make_plan(batch: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
     """Return the plan for a file with which nothing else was typed, and what is submitted."""
-    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    plan = own_batch.plan(request(), HEAD, batch, nodes=None, partition="", default="gpu", time_s=None, module="2")
     assert plan.batch is not None
     return plan, plan.batch
 
@@ -96,9 +96,9 @@ def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
     ],
 )
 def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> None:
-    own = own_batch.read(file(tmp_path, wish))
-    assert own.read_option("error") == error
-    assert make_plan(own)[1].files[0].error == error
+    batch = own_batch.read(file(tmp_path, wish))
+    assert batch.read_option("error") == error
+    assert make_plan(batch)[1].files[0].error == error
 
 
 @pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
@@ -140,7 +140,7 @@ def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "asks"),
+    ("wishes", "message"),
     [
         ((), "1 node of the partition gpu, 1 process in all"),
         (("--ntasks=8",), "1 node of the partition gpu, 8 processes in all"),
@@ -151,9 +151,9 @@ def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tuple[str, ...], asks: str) -> None:
-    own = own_batch.read(file(tmp_path, *wishes))
-    assert describe_batch(make_plan(own)[1]) == asks
+def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tuple[str, ...], message: str) -> None:
+    batch = own_batch.read(file(tmp_path, *wishes))
+    assert describe_batch(make_plan(batch)[1]) == message
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path
     plan = own_batch.plan(request("a", "b"), HEAD, own, nodes=3, partition="long", default="gpu", time_s=300.0, module="2")
     assert plan.batch is not None
     assert plan.batch.files[0].text == (tmp_path / "mine.sbatch").read_text()
-    typed = ("--nodes=3", "--partition=long", "--time=00:05:00", *FOLLOWED)
-    assert plan.commands[0].argv == ("sbatch", "--parsable", *typed, "mine.sbatch", "a", "b")
+    options = ("--nodes=3", "--partition=long", "--time=00:05:00", *FOLLOWED)
+    assert plan.commands[0].argv == ("sbatch", "--parsable", *options, "mine.sbatch", "a", "b")
     assert (plan.batch.nodes, plan.batch.gpus, plan.batch.partition) == (3, 1, "long")
     plan, batch = make_plan(own)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *FOLLOWED, "mine.sbatch")
@@ -198,8 +198,8 @@ def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path
 def test_typed_variables_reach_a_job_that_takes_little_of_its_environment(
     tmp_path: Path, wishes: tuple[str, ...], export: str | None
 ) -> None:
-    own = own_batch.read(file(tmp_path, *wishes))
-    wanted = request(environment={"MINE": "1"}, handed_on=("TOKEN",))
-    plan = own_batch.plan(wanted, HEAD, own, nodes=None, partition="", default="", time_s=None, module="2")
+    batch = own_batch.read(file(tmp_path, *wishes))
+    launch_request = request(environment={"MINE": "1"}, handed_on=("TOKEN",))
+    plan = own_batch.plan(launch_request, HEAD, batch, nodes=None, partition="", default="", time_s=None, module="2")
     assert plan.commands[0].env == {"MINE": "1"}
     assert [word for word in plan.commands[0].argv if word.startswith("--export")] == ([export] if export else [])

@@ -59,15 +59,15 @@ def test_plan_has_one_process_a_gpu_and_numbers_ranks_over_all_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "count", "chosen"),
+    ("names", "count", "nodes"),
     [((1, 0, 2), 2, ["node0", "node1"]), ((0, 1, 2), None, ["node0", "node1"]), ((0,), None, ["node0"])],
     ids=["head first", "as the manifest says", "as many as there are"],
 )
 def test_choose_nodes_takes_the_head_first_and_no_more_than_asked(
-    names: tuple[int, ...], count: int | None, chosen: list[str]
+    names: tuple[int, ...], count: int | None, nodes: list[str]
 ) -> None:
     inventory = Inventory(stack="s", nodes=tuple(map(node, names)))
-    assert [item.name for item in launch.choose_nodes(exercise(), inventory, count, "3")] == chosen
+    assert [item.name for item in launch.choose_nodes(exercise(), inventory, count, "3")] == nodes
 
 
 def test_choose_nodes_refuses_more_than_deployed_with_the_command_for_more() -> None:
@@ -88,9 +88,11 @@ COUNTED: Any = {
 }
 
 
-@pytest.mark.parametrize(("chosen", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
-def test_plan_has_as_many_processes_on_a_node_as_a_parameter_says(chosen: dict[str, object], local: bool, count: int) -> None:
+@pytest.mark.parametrize(("parameters", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
+def test_plan_has_as_many_processes_on_a_node_as_a_parameter_says(
+    parameters: dict[str, object], local: bool, count: int
+) -> None:
     only_node = node(0) if local else node(0, gpus=1, mode="aws")
-    plan = make_plan(only_node, parameters_chosen=chosen, **COUNTED)
+    plan = make_plan(only_node, parameters_chosen=parameters, **COUNTED)
     assert f"--nproc-per-node={count}" in plan.commands[0].argv
     assert plan.commands[0].ranks == tuple(range(count))

@@ -39,8 +39,8 @@ def test_render_writes_the_file_of_the_golden_folder_word_for_word_in_good_shell
 
 def test_render_passes_arguments_to_the_script_as_they_are() -> None:
     last = text_of(SPREAD).rstrip("\n").rpartition("' bash ")[2]
-    said = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines()[-1] == "--name=it's $HOME"
+    output = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == "--name=it's $HOME"
 
 
 def test_render_with_restarts_notes_each_life_of_a_rank(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_render_finds_the_interface_on_each_machine(tmp_path: Path, address: str
     (tmp_path / "ip").write_text(f"#!/bin/sh\n{says}\n")
     (tmp_path / "ip").chmod(0o755)
     script = "\n".join(line for line in text_of(SPREAD).splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f"{script}\necho \"$NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME\""],
         capture_output=True, text=True, check=True,
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "MASTER_ADDR": address},
     )  # fmt: skip
-    assert done.stdout.split() == ([interface] * 2 if interface else [])
+    assert result.stdout.split() == ([interface] * 2 if interface else [])
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_time_limit_is_whole_minutes_rounded_up(seconds: float, limit: str) -> N
 
 
 def test_render_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: Path) -> None:
-    wanted = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
-    batch = batch_of(make_plan(wanted))
+    launch_request = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = batch_of(make_plan(launch_request))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
-    done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
-    assert (done.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
+    result = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
+    assert (result.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
 
 
 SLEEPS = "( : > begun; exec sleep 60 )"
@@ -133,8 +133,8 @@ def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path
     """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
     there."""
     (tmp_path / "ended-7").write_text("0\n")
-    wanted = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
-    batch = batch_of(make_plan(wanted))
+    launch_request = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = batch_of(make_plan(launch_request))
     (tmp_path / "setup.sh").write_text(batch.setup)
     script = f"source ./setup.sh; true; {command}; echo more >> begun"
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}

@@ -35,11 +35,11 @@ def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parame
 
 
 def make_plan(
-    wanted: LaunchRequest, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu"
+    launch_request: LaunchRequest, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu"
 ) -> LaunchPlan:
     threads = 1 if mode == "local" else None
     facts = ClusterFacts(module="2", partition=partition, nodes=nodes, threads=threads, gpus=gpus)
-    return find_launcher(wanted.launcher).plan(wanted, (head(mode),), facts)
+    return find_launcher(launch_request.launcher).plan(launch_request, (head(mode),), facts)
 
 
 def batch_of(plan: LaunchPlan) -> Batch:
@@ -112,12 +112,12 @@ def test_plan_with_more_processes_than_gpus_by_choice_computes_on_processors(pro
 
 
 def test_plan_tells_nccl_its_sockets_and_the_interface_between_the_machines() -> None:
-    wanted = replace(request({"kind": "torchrun", "procs_per_node": "gpu"}), nccl={"NCCL_NET": "Socket"})
-    plan = make_plan(wanted, nodes=2, gpus=1, mode="aws")
+    launch_request = replace(request({"kind": "torchrun", "procs_per_node": "gpu"}), nccl={"NCCL_NET": "Socket"})
+    plan = make_plan(launch_request, nodes=2, gpus=1, mode="aws")
     text = text_of(plan)
     assert "export NCCL_NET=Socket" in text
     assert 'export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"' in text
-    simulated = make_plan(wanted, nodes=2, gpus=0)
+    simulated = make_plan(launch_request, nodes=2, gpus=0)
     assert "NCCL_NET" not in text_of(simulated), "gloo has no use for it"
 
 
@@ -136,10 +136,10 @@ def test_plan_throttles_an_array_only_if_that_has_an_effect(at_once: int, array:
 
 
 def test_nodes_of_refuses_too_many_with_the_command_that_works() -> None:
-    wanted = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
-    assert slurm.nodes_of(wanted, None) == 2
+    launch_request = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
+    assert slurm.nodes_of(launch_request, None) == 2
     with pytest.raises(UsageError, match="2 to 3 nodes, not on 4") as caught:
-        slurm.nodes_of(wanted, 4)
+        slurm.nodes_of(launch_request, 4)
     assert caught.value.hint == "gpucourse run 2.9 --nodes 3"
 
 
@@ -147,27 +147,33 @@ def test_partition_of_is_the_one_that_was_named() -> None:
     launch: dict[str, object] = {"kind": "slurm", "slurm": {"partition": "queue"}}
     assert slurm.partition_of(request({"kind": "slurm"})) == ""
     usual = request(launch, queue="a100")
-    own = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
+    own_request = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
     assert slurm.partition_of(usual) == "a100"
-    assert slurm.partition_of(own) == "short"
-    assert slurm.partition_of(own, "long") == slurm.partition_of(usual, "long") == "long", "sbatch reads it last"
-    assert slurm.partition_of(replace(own, typed=frozenset({"queue"})), "long") == "a100"
-    bare = replace(own, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
+    assert slurm.partition_of(own_request) == "short"
+    assert slurm.partition_of(own_request, "long") == slurm.partition_of(usual, "long") == "long", "sbatch reads it last"
+    assert slurm.partition_of(replace(own_request, typed=frozenset({"queue"})), "long") == "a100"
+    bare = replace(own_request, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
     assert slurm.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
 
 
 def test_plan_has_typed_values_after_sbatch_where_they_overrule_its_variables() -> None:
-    wanted = request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="gpu")
-    plan = make_plan(replace(wanted, typed=frozenset({"queue", "timeout", "nodes"})))
+    launch_request = request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="gpu")
+    plan = make_plan(replace(launch_request, typed=frozenset({"queue", "timeout", "nodes"})))
     assert plan.commands[0].argv == ("sbatch", "--parsable", "--time=00:10:00", "--partition=gpu", "job.sbatch")
 
 
 def test_plan_of_a_script_of_the_learner_has_no_gather_job() -> None:
-    wanted = request({"kind": "slurm", "slurm": {"array": "values", "gather": "gather.py"}})
-    own = LaunchRequest(
-        exercise=wanted.exercise, launcher="slurm", script="mine.py", parameters={}, arguments=(), uploads=(), timeout_s=60
+    launch_request = request({"kind": "slurm", "slurm": {"array": "values", "gather": "gather.py"}})
+    own_request = LaunchRequest(
+        exercise=launch_request.exercise,
+        launcher="slurm",
+        script="mine.py",
+        parameters={},
+        arguments=(),
+        uploads=(),
+        timeout_s=60,
     )
-    plan = make_plan(own)
+    plan = make_plan(own_request)
     assert [file.name for file in batch_of(plan).files] == ["job"]
 
 
@@ -184,19 +190,19 @@ def test_plan_submits_a_file_of_the_learner_as_it_is() -> None:
         "kind": "slurm",
         "slurm": {"partition": "partition", "array": "values", "at_once": "at_once", "gather": "gather.py"},
     }
-    wanted = replace(
+    launch_request = replace(
         request(launch, ("--values=1,2,3",), values="1,2,3", at_once=3, partition="gpu"),
         written_batch=WrittenBatch(name="my_array", text=text, tasks=4),
         typed=frozenset({"at_once", "timeout"}),
     )
-    plan = make_plan(wanted)
+    plan = make_plan(launch_request)
     batch = batch_of(plan)
     first, gather = batch.files
     assert (first.name, first.text, first.tasks, first.arguments) == ("my_array", text, 4, ("--values=1,2,3",))
     assert first.flags == ("--time=00:10:00", "--array=0-3%3")  # what was typed, and nothing else
     assert gather.after == "my_array"
     assert plan.commands[0].argv[-2:] == ("my_array.sbatch", "--values=1,2,3")
-    assert batch_of(make_plan(replace(wanted, written_batch=None))) != batch
+    assert batch_of(make_plan(replace(launch_request, written_batch=None))) != batch
     assert not batch_of(ONE).setup
 
 
@@ -211,10 +217,10 @@ def test_tasks_of_an_exercise_of_one_process_is_one_on_a_node_with_many_gpus() -
 
 def test_plan_sets_no_variable_that_is_handed_on() -> None:
     names = ("OMP_NUM_THREADS", "NCCL_SOCKET_IFNAME", "NCCL_NSOCKS_PERTHREAD")
-    wanted = request({"kind": "slurm", "nodes": 2, "procs_per_node": 2}, ())
-    wanted = replace(wanted, nccl={"NCCL_NSOCKS_PERTHREAD": "4"})
+    launch_request = request({"kind": "slurm", "nodes": 2, "procs_per_node": 2}, ())
+    launch_request = replace(launch_request, nccl={"NCCL_NSOCKS_PERTHREAD": "4"})
     for handed_on, count in (((), 3), (names, 0)):
-        batch = make_plan(replace(wanted, handed_on=handed_on), nodes=2, mode="aws", gpus=2).batch
+        batch = make_plan(replace(launch_request, handed_on=handed_on), nodes=2, mode="aws", gpus=2).batch
         assert batch is not None
         text = batch.files[0].text
         assert sum(text.count(f"export {name}=") for name in names) == count

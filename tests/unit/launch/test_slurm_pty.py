@@ -23,6 +23,6 @@ def test_plan_of_a_terminal_has_the_python_of_the_nodes() -> None:
 def test_object_to_refuses_a_secret_that_a_process_list_would_show() -> None:
     terminal = find_launcher("slurm-pty")
     assert terminal.object_to(torchrun="", handed_on=(), profile=False) is None
-    refused = terminal.object_to(torchrun="", handed_on=("TOKEN",), profile=False)
-    assert isinstance(refused, UsageError)
-    assert refused.hint == "set it in the terminal: read -rs TOKEN; export TOKEN"
+    reason = terminal.object_to(torchrun="", handed_on=("TOKEN",), profile=False)
+    assert isinstance(reason, UsageError)
+    assert reason.hint == "set it in the terminal: read -rs TOKEN; export TOKEN"

@@ -17,7 +17,7 @@ LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
 
 
 @pytest.mark.parametrize(
-    ("typed", "options"),
+    ("words", "options"),
     [
         ("", TorchrunOptions()),
         ("--max-restarts=2 --monitor-interval 0.5", TorchrunOptions(words=("--monitor-interval=0.5",), max_restarts=2)),
@@ -26,12 +26,12 @@ LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
         ("--virtual-local-rank --new-option=1", TorchrunOptions(words=("--virtual-local-rank", "--new-option=1"))),
     ],
 )
-def test_read_options_keeps_options_of_torchrun(typed: str, options: TorchrunOptions) -> None:
-    assert read_options(typed) == options
+def test_read_options_keeps_options_of_torchrun(words: str, options: TorchrunOptions) -> None:
+    assert read_options(words) == options
 
 
 @pytest.mark.parametrize(
-    ("typed", "what", "hint"),
+    ("words", "message", "hint"),
     [
         ("--nnodes=2", "gpucourse sets --nnodes itself", "--nodes 2"),
         ("--nproc_per_node 4", "gpucourse sets --nproc_per_node itself", "--procs 2"),
@@ -51,10 +51,10 @@ def test_read_options_keeps_options_of_torchrun(typed: str, options: TorchrunOpt
         ("--role 'open", "No closing quotation", "--max-restarts=2"),
     ],
 )
-def test_read_options_refuses_what_gpucourse_sets(typed: str, what: str, hint: str) -> None:
+def test_read_options_refuses_what_gpucourse_sets(words: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_options(typed)
-    assert what in caught.value.what
+        read_options(words)
+    assert message in caught.value.what
     assert hint in caught.value.hint
 
 
@@ -91,11 +91,13 @@ def test_start_has_typed_options_in_every_line() -> None:
         assert "--max-restarts=2 --monitor-interval=0.5 --no-python" in " ".join(command.argv)
 
 
-@pytest.mark.parametrize(("restarts", "typed", "count"), [(2, {}, 2), ("again", {"again": 3}, 3), ("again", {}, 0), (0, {}, 0)])
-def test_start_says_how_often_it_may_start_again(restarts: object, typed: dict[str, object], count: int) -> None:
+@pytest.mark.parametrize(
+    ("restarts", "options", "count"), [(2, {}, 2), ("again", {"again": 3}, 3), ("again", {}, 0), (0, {}, 0)]
+)
+def test_start_says_how_often_it_may_start_again(restarts: object, options: dict[str, object], count: int) -> None:
     launching = {"kind": "torchrun", "nodes": 2, "restarts": restarts}
-    planned = make_plan(node(0), node(1), launch=launching, parameters_chosen=typed)
-    asked = [[word for word in command.argv if "restarts" in word] for command in planned.commands]
+    plan = make_plan(node(0), node(1), launch=launching, parameters_chosen=options)
+    asked = [[word for word in command.argv if "restarts" in word] for command in plan.commands]
     assert asked == [[f"--max-restarts={count}"] * bool(count)] * 2
-    assert planned.max_restarts == count
-    assert all(command.argv.index("{rank}") > 8 for command in planned.commands)
+    assert plan.max_restarts == count
+    assert all(command.argv.index("{rank}") > 8 for command in plan.commands)

@@ -11,20 +11,20 @@ from tests.learning import Learning
 
 
 def hand_in(learning: Learning) -> Path:
-    """A learner with a good run and answers."""
+    """Return a learner with a good run and answers."""
     learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b", "--set", "why=It falls.")
     return learning.hand_in()
 
 
 def read_judgements(learning: Learning) -> list[dict[str, Any]]:
-    """What the workspace keeps of its owner's judgements on other learners' work."""
-    kept = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
-    return [judgement for path in kept for judgement in json.loads(path.read_text())["judgements"]]
+    """Return what the workspace keeps of its owner's judgements on other learners' work."""
+    files = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
+    return [judgement for path in files for judgement in json.loads(path.read_text())["judgements"]]
 
 
 def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
-    """The bundle with one file changed."""
+    """Return the bundle with one file changed."""
     target = path.with_name("changed.zip")
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
         for member in source.infolist():

@@ -10,11 +10,11 @@ SHEET = "deliverables/1.1/answers.yaml"
 
 def test_answer_with_set_judges_and_keeps_each_answer(learning: Learning) -> None:
     record = learning.record()
-    said = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
-    assert "you said 1.92 times; your recording shows 1.9 times" in said.out
-    assert "All rivers run into the sea." in said.out
-    assert "saved; needs review" in said.out
-    assert "Still open: busy, power" in said.out
+    result = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
+    assert "you said 1.92 times; your recording shows 1.9 times" in result.out
+    assert "All rivers run into the sea." in result.out
+    assert "saved; needs review" in result.out
+    assert "Still open: busy, power" in result.out
     text = (learning.workspace / SHEET).read_text()
     assert f"run: {record.id}" in text
     assert "  # Where does it end?\n  #   a. in a lake\n" in text
@@ -26,11 +26,11 @@ def test_answer_with_set_judges_and_keeps_each_answer(learning: Learning) -> Non
 
 def test_answer_with_a_wrong_number_shows_the_recorded_one_after_the_last_attempt(learning: Learning) -> None:
     learning.record()
-    said = learning.types("answer", "1.1", "--set", "busy=44", code=5)
-    assert "44 % is incorrect; one more attempt counts" in said.out
-    said = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
-    assert "you said 45 %; your recording shows 78 to 96 %" in said.out
-    assert "1 of 5 answers are not right: busy" in said.err
+    result = learning.types("answer", "1.1", "--set", "busy=44", code=5)
+    assert "44 % is incorrect; one more attempt counts" in result.out
+    result = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
+    assert "you said 45 %; your recording shows 78 to 96 %" in result.out
+    assert "1 of 5 answers are not right: busy" in result.err
     assert learning.types("answer", "1.1", "--set", "power=70", "--set", "busy=80").out.count("not measured: needs a GPU") == 1
 
 

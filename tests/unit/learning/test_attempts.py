@@ -10,15 +10,15 @@ SHEET = "deliverables/1.1/answers.yaml"
 
 
 def read_answer(learning: Learning, name: str, *words: str) -> dict[str, object]:
-    """What one answer is worth, as `show` sees it, which takes nothing in."""
+    """Return what one answer is worth, as `show` sees it, which takes nothing in."""
     answers = learning.types("show", "1.1", "--json").document["answers"]
     return dict(next(answer for answer in answers if answer["id"] == name))
 
 
 def give(learning: Learning, *answers: str) -> str:
     """Give one answer after the other; what was said of the last."""
-    said = [learning.types("answer", "1.1", "--set", answer, code=None).out for answer in answers]
-    return " ".join(said[-1].split())
+    outputs = [learning.types("answer", "1.1", "--set", answer, code=None).out for answer in answers]
+    return " ".join(outputs[-1].split())
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ CARD: dict[str, Any] = {
 
 
 def bundle(path: Path, files: dict[str, bytes], card: Callable[[dict[str, Any]], Any] = lambda card: card) -> Path:
-    """A bundle with these files, all of them as the card says; `card` changes what it says."""
+    """Return a bundle with these files, all of them as the card says; `card` changes what it says."""
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     with zipfile.ZipFile(path, "w") as target:
         target.writestr("bundle.json", json.dumps(card({**CARD, "files": digests})))
@@ -38,9 +38,9 @@ def bundle(path: Path, files: dict[str, bytes], card: Callable[[dict[str, Any]],
     return path
 
 
-def run_files(record: dict[str, Any] | None = None, **others: bytes) -> dict[str, bytes]:
+def run_files(record: dict[str, Any] | None = None, **files: bytes) -> dict[str, bytes]:
     return {f"{RUN}/run.json": json.dumps({**RECORD, **(record or {})}).encode()} | {
-        f"{RUN}/{name.replace('_', '.')}": data for name, data in others.items()
+        f"{RUN}/{name.replace('_', '.')}": data for name, data in files.items()
     }
 
 
@@ -51,24 +51,24 @@ NAMES = ["/dev/zero", "../secret.txt", "a\x1b[31m", "", "x" * 5000]
 def test_open_of_a_card_that_names_files_elsewhere_reads_none(learning: Learning, name: str) -> None:
     (learning.root / "secret.txt").write_text("secret")
     path = bundle(learning.root / "evil.zip", run_files(), lambda card: {**card, "files": {**card["files"], name: "0" * 64}})
-    said = learning.types("grade", "--open", str(path), code=5)
-    assert "files were changed" in said.err
-    assert "\x1b" not in said.out + said.err
+    result = learning.types("grade", "--open", str(path), code=5)
+    assert "files were changed" in result.err
+    assert "\x1b" not in result.out + result.err
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_open_of_a_seal_that_names_files_elsewhere_reads_none(learning: Learning, name: str) -> None:
     (learning.root / "secret.txt").write_text("secret")
     files = run_files(metrics_json=b"{}", plan_json=b"{}", hashes_json=json.dumps({"sha256": {name: "0" * 64}}).encode())
-    said = learning.types("grade", "--open", str(bundle(learning.root / "evil.zip", files)), code=5)
-    assert "Changed after the run" in said.out
-    assert "\x1b" not in said.out + said.err
+    result = learning.types("grade", "--open", str(bundle(learning.root / "evil.zip", files)), code=5)
+    assert "Changed after the run" in result.out
+    assert "\x1b" not in result.out + result.err
 
 
 def test_open_of_a_record_that_leads_elsewhere_is_damaged(learning: Learning) -> None:
-    mine = learning.record()
-    theirs = f"../../../../../..{learning.folder(mine)}"
-    for changed in ({"id": theirs}, {"exercise": theirs}, {"id": "20260101-000001-otter"}, {"nodes": ["../.."]}):
+    run = learning.record()
+    foreign_id = f"../../../../../..{learning.folder(run)}"
+    for changed in ({"id": foreign_id}, {"exercise": foreign_id}, {"id": "20260101-000001-otter"}, {"nodes": ["../.."]}):
         path = bundle(learning.root / "evil.zip", run_files(changed))
         grade = learning.types("grade", "--open", str(path), "--json").document["bundles"][0]["grade"]
         assert grade["earned"] == 0
@@ -77,9 +77,9 @@ def test_open_of_a_record_that_leads_elsewhere_is_damaged(learning: Learning) ->
 
 def test_open_of_a_bundle_of_a_newer_version_names_it(learning: Learning) -> None:
     path = bundle(learning.root / "later.zip", run_files(), lambda card: {**card, "version": 99})
-    said = learning.types("grade", "--open", str(path), code=2)
-    assert f"{path} was made by a newer gpucourse" in " ".join(said.err.split())
-    assert "gpucourse-bundle-" not in said.out + said.err
+    result = learning.types("grade", "--open", str(path), code=2)
+    assert f"{path} was made by a newer gpucourse" in " ".join(result.err.split())
+    assert "gpucourse-bundle-" not in result.out + result.err
 
 
 WRONG = {
@@ -106,8 +106,8 @@ def test_open_of_wrong_json_is_the_bundles_fault_and_the_next_command_works(lear
     if name == "bundle.json":
         with zipfile.ZipFile(path, "w") as target:
             target.writestr(name, data)
-    said = learning.types("grade", "--open", str(path), code=None)
-    assert said.code in {0, 2, 5}, said.err
+    result = learning.types("grade", "--open", str(path), code=None)
+    assert result.code in {0, 2, 5}, result.err
     learning.types("grade")
 
 
@@ -116,23 +116,23 @@ def test_open_of_a_card_with_a_long_word_quotes_little_of_it(learning: Learning)
     row = {"id": "a", "title": "a", "points": 1, "earned": 1, "level": "x" * 200_000}
     grade = {**CARD["grade"], "parts": [{**part, "rows": [row]}]}
     path = bundle(learning.root / "evil.zip", run_files(), lambda card: {**card, "grade": grade})
-    said = learning.types("grade", "--open", str(path), code=2)
-    assert "bundle.json is damaged" in said.err
-    assert len(said.err) < 2000
+    result = learning.types("grade", "--open", str(path), code=2)
+    assert "bundle.json is damaged" in result.err
+    assert len(result.err) < 2000
 
 
 def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning: Learning) -> None:
     path = bundle(learning.root / "evil.zip", {**run_files(), ".gpucourse/workspace.json": b"{}"})
-    said = learning.types("grade", "--open", str(path), code=2)
-    assert "is not a whole bundle: it does not say which workspace made it" in " ".join(said.err.split())
-    assert "gpucourse-bundle-" not in said.err
+    result = learning.types("grade", "--open", str(path), code=2)
+    assert "is not a whole bundle: it does not say which workspace made it" in " ".join(result.err.split())
+    assert "gpucourse-bundle-" not in result.err
 
 
 def test_open_of_a_bundle_with_a_newer_file_in_it_names_the_bundle(learning: Learning) -> None:
     path = bundle(learning.root / "later.zip", {**run_files(), ".gpucourse/quiz.json": b'{"version": 1000000000000}'})
-    said = learning.types("grade", "--open", str(path), code=2)
-    assert "later.zip holds files of a newer gpucourse" in " ".join(said.err.split())
-    assert "gpucourse-bundle-" not in said.err
+    result = learning.types("grade", "--open", str(path), code=2)
+    assert "later.zip holds files of a newer gpucourse" in " ".join(result.err.split())
+    assert "gpucourse-bundle-" not in result.err
 
 
 def test_bundle_of_too_many_files_is_neither_made_nor_opened(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,9 +142,9 @@ def test_bundle_of_too_many_files_is_neither_made_nor_opened(learning: Learning,
         (outputs / str(number)).touch()
     made = str(learning.hand_in())
     monkeypatch.setattr(bundles, "LIMITS", replace(bundles.LIMITS, members=20))
-    said = learning.types("grade", "--bundle", made, code=2)
-    assert "a bundle holds at most 19 files" in said.err
-    assert str(outputs) in said.err
+    result = learning.types("grade", "--bundle", made, code=2)
+    assert "a bundle holds at most 19 files" in result.err
+    assert str(outputs) in result.err
     assert "the limit is 20" in learning.types("grade", "--open", made, code=2).err
 
 

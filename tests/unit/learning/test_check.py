@@ -19,19 +19,19 @@ def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
     assert (document["run"], document["verdict"]["verdict"]) == (bad.id, "failed")
     assert verdict_of(learning)["run"] == good.id
     assert learning.types("check", "1.1", "--json").document["run"] == good.id
-    for words, said in (
+    for words, message in (
         (["1.2", "--run", bad.id], f"run {bad.id} is a run of 1.1, not of 1.2"),
         (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
         (["--all", "--run", bad.id], "--run needs one exercise, and no --diagnosis"),
     ):
-        assert said in " ".join(learning.types("check", *words, code=2).err.split())
+        assert message in " ".join(learning.types("check", *words, code=2).err.split())
 
 
 def test_check_all_verifies_every_exercise(learning: Learning) -> None:
     learning.record()
-    said = learning.types("check", "--all")
-    assert "1 of 2 exercises pass." in said.out
-    assert "not yet" in said.out
+    result = learning.types("check", "--all")
+    assert "1 of 2 exercises pass." in result.out
+    assert "not yet" in result.out
     document = learning.types("check", "--all", "--json").document
     assert [(exercise["exercise"], exercise["before"], exercise["regressed"]) for exercise in document["exercises"]] == [
         ("1.1", "passed", False), ("1.2", None, False)
@@ -42,9 +42,9 @@ def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning)
     learning.record()
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
-    said = learning.types("check", "--all", code=5)
-    assert "No longer passed: 1.1" in said.out
-    assert "flows: 1.5 l" in said.out
+    result = learning.types("check", "--all", code=5)
+    assert "No longer passed: 1.1" in result.out
+    assert "flows: 1.5 l" in result.out
     assert verdict_of(learning)["verdict"] == "failed"
     assert "0 of 2 exercises passed" in learning.types("list").out
     manifest.write_text(manifest.read_text().replace("above: 2, unit: l", "above: 0, unit: l"))
@@ -55,13 +55,13 @@ def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning)
 def test_check_of_a_changed_file_takes_the_mark(learning: Learning) -> None:
     record = learning.record()
     metrics = learning.folder(record) / "metrics.json"
-    before = metrics.read_text()
-    metrics.write_text(before.replace("1.9", "19.0"))
-    said = learning.types("check", "--all", code=5)
-    assert "unchanged: changed: metrics.json" in said.out
-    assert "run it again: gpucourse run 1.1" in said.out
+    text = metrics.read_text()
+    metrics.write_text(text.replace("1.9", "19.0"))
+    result = learning.types("check", "--all", code=5)
+    assert "unchanged: changed: metrics.json" in result.out
+    assert "run it again: gpucourse run 1.1" in result.out
     assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
-    metrics.write_text(before)
+    metrics.write_text(text)
     learning.types("check", "1.1")
     assert "1 of 2 exercises pass." in learning.types("check", "--all").out
 
@@ -70,16 +70,16 @@ def test_check_names_a_truncated_file_a_lost_run_and_a_lost_seal(learning: Learn
     record = learning.record()
     folder = learning.folder(record)
     (folder / "metrics.json").write_text('{"wet": tr')
-    said = learning.types("check", "--all", code=5)
-    assert "metrics.json is damaged" in said.out
+    result = learning.types("check", "--all", code=5)
+    assert "metrics.json is damaged" in result.out
     assert "metrics.json is damaged" in learning.types("check", "1.1", code=5).out
     shutil.rmtree(folder)
-    said = learning.types("check", "--all", code=5)
-    assert f"run {record.id} is gone" in said.out
-    assert "run it again: gpucourse run 1.1" in said.out
+    result = learning.types("check", "--all", code=5)
+    assert f"run {record.id} is gone" in result.out
+    assert "run it again: gpucourse run 1.1" in result.out
     learning.types("check", "1.1", code=3)
-    again = learning.record()
-    (learning.folder(again) / "hashes.json").unlink()
+    second_run = learning.record()
+    (learning.folder(second_run) / "hashes.json").unlink()
     assert "changed: hashes.json" in learning.types("check", "--all", code=5).out
 
 

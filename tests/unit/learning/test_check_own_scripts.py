@@ -21,15 +21,15 @@ def record_own(learning: Learning, script: str = OWN, **metrics: object) -> str:
 
 def test_check_script_uses_its_checks_and_counts_for_no_exercise(learning: Learning) -> None:
     record_own(learning, steps_per_s=140.0)
-    checked = learning.types("check", "train.py")
-    assert "passed" in checked.out
-    assert "2 passed" in checked.out
+    result = learning.types("check", "train.py")
+    assert "passed" in result.out
+    assert "2 passed" in result.out
     slow = record_own(learning, steps_per_s=30.0)
     listed = learning.types("runs").out
     assert "failed" in next(line for line in listed.splitlines() if slow in line)
-    failed = learning.types("check", "train.py", code=5).out
-    assert "It is fast: 30 steps/s; expected at least 100 steps/s [fast]" in failed
-    assert "Take a larger batch." in failed
+    output = learning.types("check", "train.py", code=5).out
+    assert "It is fast: 30 steps/s; expected at least 100 steps/s [fast]" in output
+    assert "Take a larger batch." in output
     document = learning.types("check", "train.py", "--run", slow, "--json", code=5).document
     assert (document["verdict"]["exercise"], document["verdict"]["verdict"]) == ("train.py", "failed")
     assert "It is fast" in learning.types("show", "train.py", "--run", slow).out
@@ -42,21 +42,21 @@ def test_check_script_with_changed_numbers_fails(learning: Learning) -> None:
     run = record_own(learning, steps_per_s=30.0)
     path = learning.workspace / "runs/scripts/train.py" / run / "metrics.json"
     path.write_text(path.read_text().replace("30.0", "300.0"))
-    failed = " ".join(learning.types("check", "train.py", code=5).out.split())
-    assert "changed: metrics.json" in failed
-    assert "run it again: gpucourse run --script train.py" in failed
+    output = " ".join(learning.types("check", "train.py", code=5).out.split())
+    assert "changed: metrics.json" in output
+    assert "run it again: gpucourse run --script train.py" in output
 
 
 def test_check_script_without_checks_is_refused(learning: Learning) -> None:
     learning.record(own_script=OWN)
-    said = learning.types("check", "train.py", code=3).err
-    assert "no run of train.py has succeeded with checks of its own" in said
-    assert "gpucourse run --script train.py --checks FILE" in said
+    message = learning.types("check", "train.py", code=3).err
+    assert "no run of train.py has succeeded with checks of its own" in message
+    assert "gpucourse run --script train.py --checks FILE" in message
 
 
 def test_check_script_says_which_script_of_that_name(learning: Learning) -> None:
     checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
     learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
-    said = " ".join(learning.types("check", "train.py").err.split())
-    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in said
+    message = " ".join(learning.types("check", "train.py").err.split())
+    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in message

@@ -12,9 +12,9 @@ def test_compare_of_two_runs_writes_table_and_chart(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", PLOTTED)
     first = learning.record(parameters={"depth": 10})
     second = learning.record("1.1", METRICS | {"springs": [{"litres": 7.25, "busy_percent": 50}]}, parameters={"depth": 20})
-    said = learning.types("compare", first.id, second.id)
+    result = learning.types("compare", first.id, second.id)
     for words in ("depth 10", "depth 20", "2.5", "7.2", "comparison-flow.png", "mode: local"):
-        assert words in said.out + said.err
+        assert words in result.out + result.err
     folder = learning.workspace / "deliverables" / "1.1"
     assert (folder / "comparison-flow.svg").is_file()
     page = (folder / "comparison.md").read_text()
@@ -33,12 +33,12 @@ DERIVED = MANIFEST.replace(
 )
 
 
-def measure(slow: float, fast: float, *, loss: float, sent: int) -> dict[str, object]:
-    """The metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
+def measure(slow: float, fast: float, *, loss: float, size: int) -> dict[str, object]:
+    """Return the metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
     rows = [
         {
             "ranks": ranks, "median_ms": ms, "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms, "speedup": slow / ms,
-            "loss": loss, "sent": sent, "litres": 1.0, "busy_percent": 9,
+            "loss": loss, "sent": size, "litres": 1.0, "busy_percent": 9,
         }
         for ranks, ms in ((1, slow), (2, fast))
     ]  # fmt: skip
@@ -48,11 +48,11 @@ def measure(slow: float, fast: float, *, loss: float, sent: int) -> dict[str, ob
 def test_compare_marks_every_number_computed_from_times_that_overlap(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
     runs = [
-        learning.record(metrics=measure(10, 5, loss=2.5, sent=40)).id,
-        learning.record(metrics=measure(12, 10, loss=3.5, sent=50)).id,
+        learning.record(metrics=measure(10, 5, loss=2.5, size=40)).id,
+        learning.record(metrics=measure(12, 10, loss=3.5, size=50)).id,
     ]
-    said = learning.types("compare", *runs).out
-    lines = {line.partition("  ")[0]: line for line in said.splitlines() if " · " in line}
+    output = learning.types("compare", *runs).out
+    lines = {line.partition("  ")[0]: line for line in output.splitlines() if " · " in line}
     assert "≈ +20 %" in lines["ranks 1 · ms"]
     assert "≈ -16.7 %" in lines["ranks 1 · rows/s"]
     assert lines["ranks 2 · ms"].endswith("  +100 %"), "5 and 10 ms are further apart than both spreads"
@@ -60,27 +60,27 @@ def test_compare_marks_every_number_computed_from_times_that_overlap(learning: L
     assert "≈ -40 %" in lines["ranks 2 · speed-up"], "1.33 to 3 times and 0.8 to 1.8 times overlap"
     assert "? +40 %" in lines["ranks 2 · loss"]
     assert lines["ranks 2 · bytes"].endswith("  +25 %"), "a count"
-    assert "? the spread was not measured" in said
-    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in said
+    assert "? the spread was not measured" in output
+    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in output
 
 
 def test_compare_of_equal_settings_says_that_differences_are_chance(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
-    runs = [learning.record(metrics=measure(ms, 5, loss=2.5, sent=40)).id for ms in (10, 12)]
-    said = " ".join(learning.types("compare", *runs).out.split())
-    assert "The settings are the same in all runs. 3 differences: 3 that may be noise. They come from noise" in said
-    assert " Next: gpucourse " in said
+    runs = [learning.record(metrics=measure(ms, 5, loss=2.5, size=40)).id for ms in (10, 12)]
+    output = " ".join(learning.types("compare", *runs).out.split())
+    assert "The settings are the same in all runs. 3 differences: 3 that may be noise. They come from noise" in output
+    assert " Next: gpucourse " in output
 
 
 def test_compare_of_other_settings_names_the_command_that_shows_the_noise(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
     runs = [
-        learning.record(metrics=measure(ms, 5, loss=2.5, sent=40), parameters={"depth": depth}).id
+        learning.record(metrics=measure(ms, 5, loss=2.5, size=40), parameters={"depth": depth}).id
         for ms, depth in ((10, 10), (12, 20))
     ]
-    said = " ".join(learning.types("compare", *runs).out.split())
-    assert "Set differently: depth. 3 differences: 3 that may be noise." in said
-    assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in said
+    output = " ".join(learning.types("compare", *runs).out.split())
+    assert "Set differently: depth. 3 differences: 3 that may be noise." in output
+    assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in output
 
 
 def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Learning) -> None:
@@ -94,12 +94,12 @@ def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Lea
 def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
     first = learning.record(metrics={"steps_per_s": 100.0, "loss": 2.5}, own_script=OWN, environment={"LR": "1"})
     second = learning.record(metrics={"steps_per_s": 150.0, "loss": 2.5}, own_script=OWN, environment={"LR": "2"})
-    told = learning.types("compare", first.id, second.id)
-    assert "my train.py your own script, compared" in told.out
-    row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
+    result = learning.types("compare", first.id, second.id)
+    assert "my train.py your own script, compared" in result.out
+    row = next(line for line in result.out.splitlines() if "steps_per_s" in line)
     assert row.split() == ["steps_per_s", "100", "150", "?", "+50", "%"]
-    assert "--env LR" in told.out
-    assert "Saved" not in told.out
+    assert "--env LR" in result.out
+    assert "Saved" not in result.out
     assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
     other = learning.record(own_script="other.py")
     assert (
@@ -115,7 +115,7 @@ def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None
     listed = learning.types("runs").out
     assert "a/train.py" in listed
     assert "b/train.py" in listed
-    told = learning.types("compare", first.id, second.id).out
-    assert "train.py 2 scripts of your own with one name, compared" in told
-    assert f"{first.id} script a/train.py" in " ".join(told.split())
+    output = learning.types("compare", first.id, second.id).out
+    assert "train.py 2 scripts of your own with one name, compared" in output
+    assert f"{first.id} script a/train.py" in " ".join(output.split())
     assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out

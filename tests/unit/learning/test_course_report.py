@@ -13,9 +13,9 @@ def test_report_of_the_course_shows_the_words_of_the_learner_as_text(learning: L
     learning.record()
     learning.types("answer", "1.1", "--set", f"why=first {hostile}\n\n<script>alert(2)</script>")
     learning.types("report", "--of", "course", "--author", f"Ada {hostile}\n# X")
-    shown = MarkdownIt("commonmark").render(learning.open_context().paths.course_report.read_text())
-    assert not re.search(r"<(?:img|script)\b", shown)
-    assert unescape(shown).count(hostile) == 2
-    assert "on simulated nodes: its times say nothing about GPUs" in shown
-    said = learning.types("report", "--of", "course", "--format", "pdf", code=2)
-    assert "--of course is written as Markdown" in said.err
+    html = MarkdownIt("commonmark").render(learning.open_context().paths.course_report.read_text())
+    assert not re.search(r"<(?:img|script)\b", html)
+    assert unescape(html).count(hostile) == 2
+    assert "on simulated nodes: its times say nothing about GPUs" in html
+    result = learning.types("report", "--of", "course", "--format", "pdf", code=2)
+    assert "--of course is written as Markdown" in result.err

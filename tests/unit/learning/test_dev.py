@@ -21,15 +21,15 @@ def test_dev_new_makes_a_course_without_complaints(learning: Learning) -> None:
 def test_dev_new_names_the_next_command(learning: Learning) -> None:
     folder = learning.root / "my course"
     folder.mkdir()
-    said = learning.types("dev", "new", str(folder)).err
-    assert f"{folder}: a course of one module with one exercise" in " ".join(said.split())
-    assert f"gpucourse dev check '{folder}' --run" in " ".join(said.split())
+    message = learning.types("dev", "new", str(folder)).err
+    assert f"{folder}: a course of one module with one exercise" in " ".join(message.split())
+    assert f"gpucourse dev check '{folder}' --run" in " ".join(message.split())
 
 
 def test_dev_new_in_a_folder_with_files_changes_nothing(learning: Learning) -> None:
     before = sorted(learning.course.rglob("*"))
-    said = " ".join(learning.types("dev", "new", str(learning.course), code=2).err.split())
-    assert f"{learning.course} holds files already, and a new course needs an empty folder" in said
+    message = " ".join(learning.types("dev", "new", str(learning.course), code=2).err.split())
+    assert f"{learning.course} holds files already, and a new course needs an empty folder" in message
     assert sorted(learning.course.rglob("*")) == before
     assert "is a file" in learning.types("dev", "new", str(learning.course / "modules/rubric.yaml"), code=2).err
     assert "dev new needs a folder" in learning.types("dev", "new", code=2).err

@@ -22,21 +22,21 @@ from tests.learning import METRICS, Learning
 
 
 def change_metrics(learning: Learning, record: RunRecord) -> Path:
-    """The run's metrics, written over by hand."""
+    """Return the run's metrics, written over by hand."""
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
     return metrics
 
 
 def cut_off_while_stored(learning: Learning) -> RunPaths:
-    """A run whose command was ended between the seal and the last rename: its record still says `collecting`."""
+    """Return a run whose command was ended between the seal and the last rename: its record still says `collecting`."""
     record = learning.record()
     files = runs.files_of(learning.open_context().paths, record)
-    sealed = read_json(files.hashes)
+    seal = read_json(files.hashes)
     files.record.unlink()
     files.record.mkdir()
     with pytest.raises(StorageError):
-        seals.save_sealed(files, record, sealed)
+        seals.save_sealed(files, record, seal)
     files.record.rmdir()
     write_record(files.record, replace(record, state="collecting", collected=False, verdict=None))
     return files
@@ -45,8 +45,8 @@ def cut_off_while_stored(learning: Learning) -> RunPaths:
 def test_run_that_was_cut_off_while_it_was_stored_is_sealed_as_it_was(learning: Learning) -> None:
     files = cut_off_while_stored(learning)
     shutil.rmtree(learning.workspace / "deliverables" / "1.1")
-    listed = learning.types("runs", "--json").document["runs"]
-    assert [(run["state"], run["verdict"]) for run in listed] == [("succeeded", "passed")]
+    result = learning.types("runs", "--json").document["runs"]
+    assert [(run["state"], run["verdict"]) for run in result] == [("succeeded", "passed")]
     assert seals.find_changed_files(files) == ()
     assert not files.next_record.exists()
     assert (learning.workspace / "deliverables/1.1/metrics.json").exists()
@@ -67,9 +67,9 @@ def test_answer_is_not_compared_with_metrics_that_were_changed(learning: Learnin
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b")
     before = change_metrics(learning, record)
-    said = learning.types("answer", "1.1", "--set", "speedup=9.9", code=3)
-    assert f"metrics.json of run {record.id} changed after it had ended" in said.err
-    assert "gpucourse run 1.1" in said.err
+    result = learning.types("answer", "1.1", "--set", "speedup=9.9", code=3)
+    assert f"metrics.json of run {record.id} changed after it had ended" in result.err
+    assert "gpucourse run 1.1" in result.err
     learning.types("answer", "1.1", "--set", "why=It falls.")
     assert learning.read_points()["understanding"] == 2.5, "the choice; no number"
     assert "nothing is compared with it" in " ".join(learning.types("answer", "1.1").out.split())
@@ -163,12 +163,12 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
 def test_report_leaves_out_a_changed_run(learning: Learning) -> None:
     plan = "format: 1\ntitle: Rivers\nchapters: [{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth}]\n"
     learning.put("modules/report.yaml", plan)
-    record, kept = learning.record(parameters={"depth": 20}), learning.record()
+    record, run = learning.record(parameters={"depth": 20}), learning.record()
     change_metrics(learning, record)
-    said = learning.types("report", "--format", "md")
-    assert f"left out: run {record.id}: metrics.json" in said.err
+    result = learning.types("report", "--format", "md")
+    assert f"left out: run {record.id}: metrics.json" in result.err
     text = (learning.workspace / "deliverables/final/report.md").read_text()
-    assert kept.id in text
+    assert run.id in text
     assert record.id not in text
 
 
@@ -178,11 +178,11 @@ def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learni
         manifest.read_text().replace("source: logs/*.log}", "source: logs/*.log}, {title: The screen, source: screen.svg}")
     )
     record = learning.record()
-    said = " ".join(learning.types("show", "1.1").out.split())
-    assert f"to hand in: The screen • a picture of the result, which this makes: gpucourse logs {record.id} -f" in said
-    told = learning.types("logs", record.id, "-f")
-    assert "found it" in told.err
-    assert "✓ passed" in told.out
+    output = " ".join(learning.types("show", "1.1").out.split())
+    assert f"to hand in: The screen • a picture of the result, which this makes: gpucourse logs {record.id} -f" in output
+    result = learning.types("logs", record.id, "-f")
+    assert "found it" in result.err
+    assert "✓ passed" in result.out
     assert (learning.workspace / "deliverables/1.1/screen.svg").is_file()
     assert learning.read_points()["deliverables"] == 5
     assert "✓ passed" not in learning.types("logs", record.id, "-f").out, "the second time these are logs"

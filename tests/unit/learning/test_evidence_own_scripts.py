@@ -15,7 +15,7 @@ OWN = "/home/me/thesis/my train.py"
 
 
 def book_an_earlier_run(learning: Learning) -> RunRecord:
-    """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
+    """Return a run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
     record = learning.record(own_script="fake.py", place=None)
     record.verdict = "passed"
     write_record(learning.folder(record) / "run.json", record)
@@ -45,47 +45,47 @@ def test_own_script_takes_no_points_away(learning: Learning) -> None:
     good = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     before = learning.read_points()
-    own = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
+    own_run = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
     learning.types("check", "1.1")
     learning.types("check", "--all")
     assert learning.read_points() == before
     assert before["completed"] == 5
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     assert learning.read_points() == before
-    refused = learning.types("answer", "1.1", "--run", own.id, "--set", "speedup=77", code=2).err
-    assert "ran my train.py, a script of your own" in refused
-    assert "ran my train.py" in learning.types("check", "1.1", "--run", own.id, code=2).err
+    message = learning.types("answer", "1.1", "--run", own_run.id, "--set", "speedup=77", code=2).err
+    assert "ran my train.py, a script of your own" in message
+    assert "ran my train.py" in learning.types("check", "1.1", "--run", own_run.id, code=2).err
     learning.types("grade", "--bundle", str(learning.root / "w.zip"))
     with zipfile.ZipFile(learning.root / "w.zip") as bundle:
         names = bundle.namelist()
     assert any(good.id in name for name in names)
-    assert not any(own.id in name for name in names)
+    assert not any(own_run.id in name for name in names)
 
 
 def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
-    own = book_an_earlier_run(learning)
+    own_run = book_an_earlier_run(learning)
     assert "0 of 2 exercises passed" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
-    said = learning.types("check", "--all", code=5).out
-    assert "No longer passed: 1.1" in said
-    assert f"run {own.id} ran a script of your own" in " ".join(said.split())
+    output = learning.types("check", "--all", code=5).out
+    assert "No longer passed: 1.1" in output
+    assert f"run {own_run.id} ran a script of your own" in " ".join(output.split())
     assert "0 of 2 exercises passed" in learning.types("list").out
 
 
 def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> None:
-    good, own = learning.record(), book_an_earlier_run(learning)
-    listed = learning.types("runs").out
-    assert "fake.py" in listed
-    assert "passed" not in next(line for line in listed.splitlines() if own.id in line)
-    refused = learning.types("compare", good.id, own.id, code=2).err
-    assert f"run {own.id} ran fake.py, a script of your own" in refused
+    good, own_run = learning.record(), book_an_earlier_run(learning)
+    output = learning.types("runs").out
+    assert "fake.py" in output
+    assert "passed" not in next(line for line in output.splitlines() if own_run.id in line)
+    message = learning.types("compare", good.id, own_run.id, code=2).err
+    assert f"run {own_run.id} ran fake.py, a script of your own" in message
     assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
 
 
 def test_show_of_an_own_script_whose_name_begins_with_a_dash(learning: Learning) -> None:
     record = learning.record(own_script="/home/me/-x.py")
-    shown = learning.types("show", "--run", record.id, "--", "-x.py").out
-    assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(shown.split())
+    output = learning.types("show", "--run", record.id, "--", "-x.py").out
+    assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(output.split())
 
 
 def test_current_exercise_is_never_that_of_an_own_script(learning: Learning) -> None:

@@ -33,7 +33,7 @@ METRICS = {"schema": 1, "device": "a CPU", "cuda": None, "wet": True}
 
 @pytest.fixture
 def writer(learning: Learning) -> Learning:
-    """A learner of a course with two parts: one with a judge, and one that a check of the run decides."""
+    """Return a learner of a course with two parts: one with a judge, and one that a check of the run decides."""
     learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
     learning.put("modules/rubric.yaml", RUBRIC)
     learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
@@ -43,7 +43,7 @@ def writer(learning: Learning) -> Learning:
 
 
 def run_both(learning: Learning, double: str = RIGHT, dry: str = DRY, **metrics: Any) -> RunRecord:
-    """A run that started with these parts, judged and sealed."""
+    """Return a run that started with these parts, judged and sealed."""
     write(learning, double)
     write(learning, dry, "my_dry.py")
     context = learning.open_context()
@@ -57,25 +57,25 @@ def run_both(learning: Learning, double: str = RIGHT, dry: str = DRY, **metrics:
 def forge(learning: Learning, *, double: str = RIGHT, dry: str = DRY, run: str = "", **change: Any) -> None:
     """Hand in both parts as if they had passed, by hand."""
     paths = learning.open_context().paths
-    kept = {}
+    contents = {}
     for part, text in (("double", double), ("dry", dry)):
         file = paths.yours_file("1.2", f"my_{part}.py")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         result = PartResult(id=part, title="t", file=file.name, verdict="passed", sha256=sha256(file) or "", run=run)
-        kept[part] = replace(result, **change)
-    write_record(paths.yours("1.2"), KeptParts(parts=kept))
+        contents[part] = replace(result, **change)
+    write_record(paths.yours("1.2"), KeptParts(parts=contents))
 
 
 def read_row(learning: Learning, *words: str) -> dict[str, Any]:
-    """The row of parts in the grade of the workspace, or of a bundle that `words` open."""
+    """Return the row of parts in the grade of the workspace, or of a bundle that `words` open."""
     document = learning.types("grade", *words, "--json", code=None).document
     (row,) = (document["bundles"][0]["grade"] if words else document)["parts"][0]["rows"]
     return dict(row)
 
 
 def read_points(learning: Learning) -> tuple[float, str]:
-    """The points for parts in a bundle of the workspace, and what is missing."""
+    """Return the points for parts in a bundle of the workspace, and what is missing."""
     table = learning.types("grade", "--open", str(learning.hand_in()), "--csv", code=None).out
     row = next(csv.DictReader(io.StringIO(table)))
     return float(row["earned"]), row["missing"]
@@ -125,8 +125,8 @@ def test_grade_with_a_run_that_had_other_files_gives_no_points(writer: Learning)
 def test_grade_with_files_put_into_a_run_later_gives_no_points(writer: Learning) -> None:
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
-    kept = writer.open_context().paths.yours_file("1.2", "x").parent
-    shutil.copytree(kept, writer.folder(record) / "yours", dirs_exist_ok=True)
+    folder = writer.open_context().paths.yours_file("1.2", "x").parent
+    shutil.copytree(folder, writer.folder(record) / "yours", dirs_exist_ok=True)
     earned, missing = read_points(writer)
     assert (earned, f"run {record.id} was changed after it had ended" in missing) == (0, True)
 
@@ -171,9 +171,9 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     bundle = str(writer.root / "work.zip")
     writer.leave()
     assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
-    shown = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
-    assert "its code is that of a solution of the course. Does it count?" in " ".join(shown.out.split())
-    assert "quarter = half / 2" in shown.out
+    result = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
+    assert "its code is that of a solution of the course. Does it count?" in " ".join(result.out.split())
+    assert "quarter = half / 2" in result.out
     writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", "--by", "Ada")
     grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
     assert (grade["earned"], grade["waiting"]) == (5, 0)
@@ -184,38 +184,38 @@ def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer:
     bundle = str(writer.hand_in())
     writer.leave()
     writer.types("grade", "--open", bundle, "--judge", "1.2/double=0", "--judge", "1.2/dry=50", "--by", "Ada")
-    said = writer.types("grade", "--open", bundle, "--csv").out
-    assert "marked down: double, dry" in said
+    output = writer.types("grade", "--open", bundle, "--csv").out
+    assert "marked down: double, dry" in output
     assert writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]["earned"] == 2.5
 
 
 def test_judge_of_a_part_by_the_learner_is_refused(writer: Learning) -> None:
     run_both(writer)
-    said = writer.types("grade", "--judge", "1.2/double=100", code=2)
-    assert "1.2 double is a part: an instructor judges it, on your bundle" in said.err
+    result = writer.types("grade", "--judge", "1.2/double=100", code=2)
+    assert "1.2 double is a part: an instructor judges it, on your bundle" in result.err
 
 
 def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     bundle = str(writer.hand_in())
     writer.leave()
-    said = writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", code=2)
-    assert "1.2 double is not handed in" in said.err
+    result = writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", code=2)
+    assert "1.2 double is not handed in" in result.err
 
 
 def show_part(learning: Learning) -> str:
-    """What an instructor sees of exercise 1.2."""
+    """Return what an instructor sees of exercise 1.2."""
     return learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.2", code=None).out
 
 
 def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
-    shown = show_part(writer)
-    assert "+    return 2 * n" in shown, "with its indentation"
-    shown = " ".join(shown.split())
-    assert "my_double.py: 1 added, 1 removed, which the learner writes" in shown
-    assert "handed in; right, but judged only on the learner's computer" in shown
+    text = show_part(writer)
+    assert "+    return 2 * n" in text, "with its indentation"
+    text = " ".join(text.split())
+    assert "my_double.py: 1 added, 1 removed, which the learner writes" in text
+    assert "handed in; right, but judged only on the learner's computer" in text
 
 
 def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -> None:
@@ -229,9 +229,9 @@ def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -
 def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer, double=STUB)
-    shown = " ".join(show_part(writer).split())
-    assert "handed in as the course delivers it: open" in shown
-    assert "handed in; not judged: checks of a run decide: gpucourse run 1.2" in shown
+    text = " ".join(show_part(writer).split())
+    assert "handed in as the course delivers it: open" in text
+    assert "handed in; not judged: checks of a run decide: gpucourse run 1.2" in text
     writer.open_context().paths.yours_file("1.2", "my_double.py").write_text(RIGHT)
     assert "handed in; another file than the one that was judged: open" in " ".join(show_part(writer).split())
 
@@ -255,9 +255,9 @@ def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> 
 
 
 def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str, str, str]]]:
-    """What `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
-    said = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
-    (done,) = said.document["exercises"]
+    """Return what `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
+    result = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
+    (done,) = result.document["exercises"]
     figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in done["figures"]]
     return done["verdict"], done["why"], figures
 

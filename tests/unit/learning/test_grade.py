@@ -23,12 +23,12 @@ def test_grade_counts_evidence_alone(learning: Learning) -> None:
     learning.record("1.2")
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
     assert learning.read_points() == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
-    said = learning.types("grade").out
-    assert "17.5 of 25 points and 0 of 10 as a bonus" in said
-    assert "2.5 of 10 (+2.5 waiting)" in said
-    assert "logic (simulated)" in said
-    assert "1.1: 1 open, 1 wrong, 1 needs review" in said
-    assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
+    output = learning.types("grade").out
+    assert "17.5 of 25 points and 0 of 10 as a bonus" in output
+    assert "2.5 of 10 (+2.5 waiting)" in output
+    assert "logic (simulated)" in output
+    assert "1.1: 1 open, 1 wrong, 1 needs review" in output
+    assert "9  Clouds: 0 of 10, bonus (not in this course)" in output
 
 
 def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -> None:
@@ -42,10 +42,10 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
         "deliverables": 5,
         "understanding": 2.5,
     }
-    said = learning.types("grade", "1.1").out
-    assert said.startswith("Points of 1.1 ")
-    assert "open: where" in said
-    assert "1.2" not in said
+    output = learning.types("grade", "1.1").out
+    assert output.startswith("Points of 1.1 ")
+    assert "open: where" in output
+    assert "1.2" not in output
     other = learning.types("grade", "1.2", "--json").document
     assert document["points"] + other["points"] == 25
     whole = learning.types("grade", "1", "--json").document
@@ -55,19 +55,19 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
 @pytest.mark.parametrize("review", [["--review"], []])
 def test_judge_by_the_learner_is_shown_and_never_counts(learning: Learning, review: list[str]) -> None:
     hand_in(learning)
-    said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
-    assert "17.5 of 25 points" in said.out
-    assert "1 needs review (1 self-judged, not counted)" in " ".join(said.out.split())
-    assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in said.out
-    assert "your own judgement is not counted" in said.err
+    result = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
+    assert "17.5 of 25 points" in result.out
+    assert "1 needs review (1 self-judged, not counted)" in " ".join(result.out.split())
+    assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in result.out
+    assert "your own judgement is not counted" in result.err
     answers = learning.types("answer", "1.1").out
     assert "self-judged, not counted: 100% good" in " ".join(answers.split())
     path = learning.root / "judged.zip"
     learning.types("grade", "--bundle", str(path))
     learning.leave()
-    opened = learning.types("grade", "--open", str(path)).out
-    assert "17.5 then, 17.5 as counted here" in opened
-    assert f"2.5 more points are pending review by you: gpucourse grade --open {path} --review" in " ".join(opened.split())
+    output = learning.types("grade", "--open", str(path)).out
+    assert "17.5 then, 17.5 as counted here" in output
+    assert f"2.5 more points are pending review by you: gpucourse grade --open {path} --review" in " ".join(output.split())
 
 
 def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
@@ -83,8 +83,8 @@ def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learnin
 
 def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -> None:
     path = hand_in(learning)
-    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
-    assert "was made in this workspace: your own judgement would not be counted" in said.err
+    result = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
+    assert "was made in this workspace: your own judgement would not be counted" in result.err
     assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 
@@ -97,8 +97,8 @@ def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) 
     third = learning.root / "third.zip"
     learning.types("grade", "--bundle", str(third))
     learning.leave()
-    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=80", "--by", "Ada")
-    assert "9.5 of 10" in said.out
+    result = learning.types("grade", "--open", str(path), "--judge", "1.1/why=80", "--by", "Ada")
+    assert "9.5 of 10" in result.out
     assert [(judgement["by"], judgement["share"], bool(judgement["at"])) for judgement in read_judgements(learning)] == [
         ("Ada", 0.8, True)
     ]
@@ -117,20 +117,20 @@ def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: L
     path = hand_in(learning)
     learning.leave()
     assert learning.read_points("--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
-    said = learning.types("grade", "--open", str(path)).out
-    assert "Points of Noah" in said
-    assert "every file is as it was when the bundle was made" in said
-    assert "17.5 then, 17.5 as counted here" in said
+    output = learning.types("grade", "--open", str(path)).out
+    assert "Points of Noah" in output
+    assert "every file is as it was when the bundle was made" in output
+    assert "17.5 then, 17.5 as counted here" in output
     learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
     assert learning.read_points("--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
 
 def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) -> None:
     other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
-    said = learning.types("grade", "--open", str(other), code=5)
-    assert "Changed since the bundle was made" in said.out
-    assert "Changed after the run, so it gives no points" in said.out
-    assert "metrics.json" in said.out
+    result = learning.types("grade", "--open", str(other), code=5)
+    assert "Changed since the bundle was made" in result.out
+    assert "Changed after the run, so it gives no points" in result.out
+    assert "metrics.json" in result.out
     assert learning.read_points("--open", str(other), code=5)["completed"] == 0
 
 
@@ -140,19 +140,19 @@ def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning:
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
     path = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(path))
-    said = learning.types("grade", "--open", str(path), code=5)
-    assert "every file is as it was when the bundle was made" in said.out
-    assert "1.1: metrics.json" in said.out
-    assert "changed.zip" not in said.err
-    assert "files were changed: work.zip" in said.err
+    result = learning.types("grade", "--open", str(path), code=5)
+    assert "every file is as it was when the bundle was made" in result.out
+    assert "1.1: metrics.json" in result.out
+    assert "changed.zip" not in result.err
+    assert "files were changed: work.zip" in result.err
 
 
 @pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
 def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Learning, name: str) -> None:
     other = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
-    said = learning.types("grade", "--open", str(other), code=5)
-    assert f"files were changed: changed.zip: {name}" in said.err
-    assert "17.5 then, 17.5 as counted here" in said.out
+    result = learning.types("grade", "--open", str(other), code=5)
+    assert f"files were changed: changed.zip: {name}" in result.err
+    assert "17.5 then, 17.5 as counted here" in result.out
     assert learning.read_points("--open", str(other), code=5)["understanding"] == 7.5
 
 
@@ -177,18 +177,18 @@ def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> No
 def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
     path = learning.root / "cut.zip"
     path.write_bytes(hand_in(learning).read_bytes()[:900])
-    said = learning.types("grade", "--open", str(path), code=2).err
-    assert "is not a whole bundle" in said
-    assert "gpucourse grade --bundle FILE makes it" in said
+    message = learning.types("grade", "--open", str(path), code=2).err
+    assert "is not a whole bundle" in message
+    assert "gpucourse grade --bundle FILE makes it" in message
 
 
 def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning) -> None:
     rubric = learning.course / "modules/rubric.yaml"
     rubric.write_text(rubric.read_text().replace("title: Rivers\n", "title: Rivers\n    counts: own\n"))
     learning.record()
-    said = learning.types("grade", "--bundle", str(learning.root / "work.zip"))
-    assert "0 of 0" not in said.out
-    assert "10 of 25 scored separately" in " ".join(said.out.split())
+    result = learning.types("grade", "--bundle", str(learning.root / "work.zip"))
+    assert "0 of 0" not in result.out
+    assert "10 of 25 scored separately" in " ".join(result.out.split())
     assert "10 of 25" in learning.types("grade", "--open", str(learning.root / "work.zip")).out
 
 

@@ -9,6 +9,6 @@ def test_list_shows_points(learning: Learning) -> None:
     assert "Rivers (1.5 h, 10 of 25 points)" in said
     assert "10 of 25 points: gpucourse grade." in said
     learning.put("modules/rubric.yaml", "format: 2\n")
-    broken = learning.types("list", code=2).out
-    assert "1 of 2 exercises passed" in broken
-    assert "modules/rubric.yaml: format: " in broken
+    output = learning.types("list", code=2).out
+    assert "1 of 2 exercises passed" in output
+    assert "modules/rubric.yaml: format: " in output

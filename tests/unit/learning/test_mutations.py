@@ -16,7 +16,7 @@ DRY: dict[str, Any] = METRICS | {"wet": False}
 
 @pytest.fixture
 def learning(learning: Learning) -> Learning:
-    """A learner whose exercise 1.1 asks for a mutation."""
+    """Return a learner whose exercise 1.1 asks for a mutation."""
     manifest = learning.course / f"modules/{FOLDER}/module.yaml"
     questions = "    questions:\n      - {id: why"
     manifest.write_text(manifest.read_text().replace(questions, f"    questions:\n{QUESTION}      - {{id: why"))
@@ -24,9 +24,9 @@ def learning(learning: Learning) -> Learning:
     return learning
 
 
-def mutate(learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...] = ("source.py",)) -> RunRecord:
-    """A run after an edit, of which the learner said which check goes red."""
-    return learning.record(metrics=metrics, expected_red=expected, edited=list(edited))
+def mutate(learning: Learning, expected: str, metrics: dict[str, Any], files: tuple[str, ...] = ("source.py",)) -> RunRecord:
+    """Return a run after an edit, of which the learner said which check goes red."""
+    return learning.record(metrics=metrics, expected_red=expected, edited=list(files))
 
 
 def judge(learning: Learning) -> tuple[str, float | None]:
@@ -42,7 +42,7 @@ def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) ->
 
 
 @pytest.mark.parametrize(
-    ("expected", "metrics", "edited"),
+    ("expected", "metrics", "files"),
     [
         ("flows", METRICS | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
         ("wet", DRY | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
@@ -50,9 +50,9 @@ def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) ->
     ],
 )
 def test_mutation_with_another_result_is_an_attempt(
-    learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...]
+    learning: Learning, expected: str, metrics: dict[str, Any], files: tuple[str, ...]
 ) -> None:
-    mutate(learning, expected, metrics, edited)
+    mutate(learning, expected, metrics, files)
     assert judge(learning) == ("failed", 0)
     mutate(learning, "wet", DRY)
     assert judge(learning) == ("passed", 0.5)
@@ -80,17 +80,17 @@ COMMAND = "gpucourse run 1.1 --expect-red CHECK"
 
 def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
     learning.record()
-    refused = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
-    assert "it is answered by a run after an edit of source.py" in refused
-    assert COMMAND in refused
+    message = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
+    assert "it is answered by a run after an edit of source.py" in message
+    assert COMMAND in message
 
 
 def test_answer_at_a_terminal_names_the_run_of_a_mutation(learning: Learning) -> None:
     learning.record()
-    said = learning.types("answer", "1.1", typing="It falls.\n").out
-    assert f"1 of 6 is answered by a run: {COMMAND}" in said
-    assert f"dry is answered by a run: {COMMAND}" in said
-    assert "Still open: speedup, busy, where, power." in said
+    output = learning.types("answer", "1.1", typing="It falls.\n").out
+    assert f"1 of 6 is answered by a run: {COMMAND}" in output
+    assert f"dry is answered by a run: {COMMAND}" in output
+    assert "Still open: speedup, busy, where, power." in output
     mutate(learning, "wet", DRY)
     assert "is answered by a run" not in learning.types("answer", "1.1", typing="").out
 
@@ -100,10 +100,10 @@ def test_next_names_the_run_when_a_mutation_alone_is_open(learning: Learning) ->
     learning.record()
     document = learning.types("next", "--json").document
     assert (document["what"], document["command"]) == ("answer why, speedup, busy, where", "gpucourse answer 1.1")
-    given = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
-    said = learning.types("answer", "1.1", *(word for item in given for word in ("--set", item))).out
-    assert f"Next: {COMMAND}" in said
-    assert "Next: gpucourse answer 1.1" not in said
+    answers = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
+    output = learning.types("answer", "1.1", *(word for item in answers for word in ("--set", item))).out
+    assert f"Next: {COMMAND}" in output
+    assert "Next: gpucourse answer 1.1" not in output
     document = learning.types("next", "--json").document
     assert document["command"] == COMMAND
     assert document["what"] == "Dry it. The checks of 1.1: wet, flows, deep"

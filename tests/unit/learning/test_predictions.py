@@ -28,8 +28,8 @@ def learning(learning: Learning) -> Learning:
 
 def test_show_puts_the_prediction_beside_the_measurement(learning: Learning) -> None:
     record = learning.record(prediction=GivenPrediction(id="faster", answer="1.5"))
-    shown = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
-    assert "predicted ✗ 1.5 times, measured 1.9 times: -21.1 %" in shown
+    output = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
+    assert "predicted ✗ 1.5 times, measured 1.9 times: -21.1 %" in output
     whole = " ".join(learning.types("show", "1.1", "--run", record.id, "--verbose").out.split())
     assert "Your prediction predicted 1.5 times measured 1.9 times off by ✗ -21.1 %" in whole
     document = learning.types("show", "1.1", "--run", record.id, "--json").document
@@ -41,8 +41,8 @@ def test_show_puts_the_prediction_beside_the_measurement(learning: Learning) -> 
 def test_prediction_counts_less_after_a_wrong_one(learning: Learning) -> None:
     def share(*runs: tuple[str | None, int]) -> float | None:
         for answer, depth in runs:
-            given = None if answer is None else GivenPrediction(id="faster", answer=answer)
-            learning.record(prediction=given, parameters={"depth": depth})
+            prediction = None if answer is None else GivenPrediction(id="faster", answer=answer)
+            learning.record(prediction=prediction, parameters={"depth": depth})
         evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
         assert evidence.prediction is not None
         return evidence.prediction.share

@@ -66,6 +66,6 @@ def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:
     quizzes.take(context.paths, first, {"white": "b"})
     with pytest.raises(UsageError, match="finished in another terminal"):
         quizzes.take(context.paths, second, {"white": "a"})
-    kept = read_record(context.paths.quiz, Tries)
-    assert kept is not None
-    assert [len(attempt.answers) for attempt in kept.tries] == [3]
+    tries = read_record(context.paths.quiz, Tries)
+    assert tries is not None
+    assert [len(attempt.answers) for attempt in tries.tries] == [3]

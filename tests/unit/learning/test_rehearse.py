@@ -59,7 +59,7 @@ def test_prove_parts_tries_every_solution(learning: Learning) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         ("half_sums.py", "add(", "add(", ""),
         (
@@ -79,7 +79,7 @@ def test_prove_parts_tries_every_solution(learning: Learning) -> None:
         ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
     ],
 )
-def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
     start_course(tmp_path / "course")
     path = tmp_path / "course/exercises/01-rounding" / file
     path.write_text(path.read_text().replace(old, new))
@@ -87,4 +87,4 @@ def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, o
     with Judge() as judge:
         place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
         complaints = list(prove_parts(place, *catalog.exercise("1.1")))
-    assert [line[: len(said)] for line in complaints] == ([said] if said else [])
+    assert [line[: len(message)] for line in complaints] == ([message] if message else [])

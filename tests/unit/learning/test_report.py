@@ -51,16 +51,16 @@ def read_report(rivers: Learning, ending: str) -> str:
 
 def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
     rivers.record("1.1", METRICS | {"springs": [{"litres": 1.0, "busy_percent": 5}]})
-    kept = rivers.record("1.1", METRICS | {"springs": [{"litres": 3.25, "busy_percent": 5}]})
+    run = rivers.record("1.1", METRICS | {"springs": [{"litres": 3.25, "busy_percent": 5}]})
     other = rivers.record("1.1", METRICS, parameters={"depth": 20})
     bad = rivers.record("1.1", METRICS | {"wet": False, "springs": [{"litres": 99.0, "busy_percent": 5}]})
-    ended = rivers.record("1.1", METRICS, state="failed", parameters={"depth": 30})
+    failed_run = rivers.record("1.1", METRICS, state="failed", parameters={"depth": 30})
     document = rivers.types("report", "--json").document
     assert document["subjects"] == ["a CPU"]
     text = read_report(rivers, "html")
-    for words in (kept.id, other.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
+    for words in (run.id, other.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
         assert words in text
-    for words in (bad.id, ended.id, "99.00", "a CPU, 30"):
+    for words in (bad.id, failed_run.id, "99.00", "a CPU, 30"):
         assert words not in text
 
 
@@ -74,8 +74,8 @@ def test_report_names_what_is_missing_with_its_command(rivers: Learning) -> None
         "a good run of 1.2, Mouth. `gpucourse run 1.2`",
     ):
         assert words in missing
-    said = rivers.types("report")
-    assert "Still missing" in said.out
+    result = rivers.types("report")
+    assert "Still missing" in result.out
 
 
 def test_report_has_the_learners_own_words(rivers: Learning) -> None:
@@ -91,6 +91,6 @@ def test_report_leaves_out_a_damaged_run(rivers: Learning) -> None:
     rivers.record()
     record = rivers.record(parameters={"depth": 20})
     (rivers.folder(record) / "metrics.json").write_text('{"schema": 1, "dev')
-    said = rivers.types("report")
-    assert f"left out: run {record.id}" in said.err
+    result = rivers.types("report")
+    assert f"left out: run {record.id}" in result.err
     assert record.id not in read_report(rivers, "html")

@@ -81,22 +81,22 @@ def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_
         own(writer).write_bytes(b"#" * (MAX_PART_BYTES + 1))
     else:
         own(writer).symlink_to(tmp_path / "nowhere")
-    said = writer.types("try", "1.2", code=0 if kind == "link" else 5)
+    result = writer.types("try", "1.2", code=0 if kind == "link" else 5)
     words = {"folder": "is not a file", "large": "and a part may have 64.0 KiB", "link": "Twice: open"}
-    assert words[kind] in " ".join(said.out.split()), "whatever the length of the path before it, at which a line breaks"
+    assert words[kind] in " ".join(result.out.split()), "whatever the length of the path before it, at which a line breaks"
 
 
 def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics: object) -> tuple[int, list[str], str]:
-    """What a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
+    """Return what a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
     write(learning, text)
     write(learning, dry, "my_dry.py")
     context = learning.open_context()
     record = learning.record("1.2", {"schema": 1, "device": "a CPU", "cuda": None, "wet": True, **metrics})
     keep_started_files(context, context.catalog.exercise("1.2")[1], record)
     seal(runs.files_of(context.paths, record), record.mode)
-    said = learning.types("check", "1.2", "--json", code=None)
+    result = learning.types("check", "1.2", "--json", code=None)
     screen = learning.types("check", "1.2", code=None)
-    return said.code, [part["verdict"] for part in said.document["verdict"]["parts"]], screen.out
+    return result.code, [part["verdict"] for part in result.document["verdict"]["parts"]], screen.out
 
 
 def test_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:

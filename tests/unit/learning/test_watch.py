@@ -32,9 +32,9 @@ def test_wait_for_saves_returns_what_was_saved_however_an_editor_saves(learning:
     first.write_text("x = 1\n")
     second.write_text("x = 1\n")
     for save, path in ((touch, first), (replace, second), (lambda: new.write_text("exercise: '1.1'\n"), new)):
-        known = watch.read_stamps(files)
+        stamps = watch.read_stamps(files)
         save()
-        assert next(watch.wait_for_saves(learning.context.stop, files, poll_s=0.01, earlier=known)) == (path,)
+        assert next(watch.wait_for_saves(learning.context.stop, files, poll_s=0.01, earlier=stamps)) == (path,)
 
 
 def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> None:
@@ -79,9 +79,9 @@ def test_wrong_syntax_names_file_and_line(tmp_path: Path) -> None:
 
 def test_list_watched_files_updates_a_copy_that_was_reset(learning: Learning) -> None:
     watch.list_watched_files(learning.context, learning.context.catalog.exercise("1.1")[1])
-    mine = learning.workspace / "exercises/01-rivers/source.py"
-    mine.write_text("# mine\n")
+    file = learning.workspace / "exercises/01-rivers/source.py"
+    file.write_text("# mine\n")
     learning.types("reset", "1.1")
     learning.put("exercises/01-rivers/source.py", '"""Newer."""\n')
     watch.list_watched_files(learning.open_context(), learning.context.catalog.exercise("1.1")[1])
-    assert mine.read_text() == '"""Newer."""\n'
+    assert file.read_text() == '"""Newer."""\n'

@@ -9,6 +9,6 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the nodes, which is the working directory."""
+    """Return the folder of the nodes, which is the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -16,7 +16,7 @@ from gpucourse.local.hosted import Spec
 from tests.waiting import STUCK_S
 
 
-def make_spec(uid: str, **more: Any) -> Spec:
+def make_spec(uid: str, **options: Any) -> Spec:
     usual = {
         "name": "node0",
         "role": "head",
@@ -24,12 +24,12 @@ def make_spec(uid: str, **more: Any) -> Spec:
         "python": sys.executable,
         "public_key": "ssh-ed25519 A",
     }
-    return Spec.read({**usual, "uid": uid, **more})
+    return Spec.read({**usual, "uid": uid, **options})
 
 
 @contextmanager
 def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[str]]:
-    """A socket in the folder that gives the next answer for each verb; None: no answer until the asker gives up."""
+    """Yield a socket in the folder that gives the next answer for each verb; None: no answer until the asker gives up."""
     heard: list[str] = []
     silent: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as server:

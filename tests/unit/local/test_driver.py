@@ -19,7 +19,7 @@ from tests.waiting import STUCK_S
 
 @pytest.fixture
 def host_process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that the folder names as its host."""
+    """Yield a process that the folder names as its host."""
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.STACK: folder.name})
     (folder / layout.HOST).write_text(json.dumps({"pid": process.pid, "uid": folder.name}))
     yield process

@@ -40,8 +40,15 @@ def test_of_node_keeps_the_visible_gpus_of_this_computer(real: bool) -> None:
 
 def test_of_session_sets_only_what_a_client_may_change() -> None:
     node = {"PATH": "/bin", "LANG": "C", "LC_ALL": "C", "GPUCOURSE_NODE": "node0", "HOME": "/h"}
-    asked = {"LANG": "de", "LC_ALL": "de", "RANK": "1", "NCCL_DEBUG": "INFO", "GPUCOURSE_RUN_DIR": "/r"}
-    refused = {"PATH": "/evil", "GPUCOURSE_NODE": "x", "HOME": "/", "LD_PRELOAD": "/x", "RANKS": "1", "PYTHONPATH": "/x"}
-    got = environment.make_session_environment(node, {**asked, **refused}, "xterm")
-    assert got == {**node, **asked, "TERM": "xterm"}
+    request = {"LANG": "de", "LC_ALL": "de", "RANK": "1", "NCCL_DEBUG": "INFO", "GPUCOURSE_RUN_DIR": "/r"}
+    environ_of_client = {
+        "PATH": "/evil",
+        "GPUCOURSE_NODE": "x",
+        "HOME": "/",
+        "LD_PRELOAD": "/x",
+        "RANKS": "1",
+        "PYTHONPATH": "/x",
+    }
+    got = environment.make_session_environment(node, {**request, **environ_of_client}, "xterm")
+    assert got == {**node, **request, "TERM": "xterm"}
     assert "TERM" not in environment.make_session_environment(node, {}, None)

@@ -17,9 +17,9 @@ from tests.waiting import STUCK_S, until
 
 @contextmanager
 def saying(line: bytes) -> Iterator[int]:
-    """A port where somebody says `line` to whoever connects, and nothing more."""
+    """Yield a port where somebody says `line` to whoever connects, and nothing more."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        said: list[socket.socket] = []
+        sockets: list[socket.socket] = []
 
         def serve() -> None:
             while True:
@@ -28,20 +28,20 @@ def saying(line: bytes) -> Iterator[int]:
                 except OSError:
                     return
                 there.sendall(line)
-                said.append(there)
+                sockets.append(there)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield int(server.getsockname()[1])
         server.shutdown(socket.SHUT_RDWR)
         thread.join(STUCK_S)
-        for there in said:
+        for there in sockets:
             there.close()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder whose host lives."""
+    """Yield a folder whose host lives."""
     lock = take(tmp_path / layout.LOCK)
     assert lock is not None
     layout.write_json(tmp_path / layout.HOST, {"uid": "s-1", "pid": 1})
@@ -112,12 +112,12 @@ def test_inspect_names_a_missing_host_and_folder(tmp_path: Path) -> None:
 def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
     with saying(hello()) as port, saying(b"220 mail\r\n") as other:
         leftovers = health.find_leftovers(folder, "s-1", [port, other])
-    assert [(left.kind, left.id) for left in leftovers] == [
+    assert [(leftover.kind, leftover.id) for leftover in leftovers] == [
         ("port", f"127.0.0.1:{port}"),
         ("file", str(folder / layout.HOST)),
         ("file", str(folder / layout.LOCK)),
     ]
-    assert all(left.remove for left in leftovers)
+    assert all(leftover.remove for leftover in leftovers)
 
 
 def test_end_everything_empties_the_folder(tmp_path: Path) -> None:
@@ -133,12 +133,12 @@ def test_end_everything_ends_a_driver_that_outlived_its_terraform(tmp_path: Path
     stack = Path(__file__).parents[3] / "terraform" / "stacks" / "simulated" / "main.tf"
     assert f"{processes.DRIVER} = var.uid" in stack.read_text(encoding="utf-8")
     uid = f"test-{tmp_path.name}-{os.getpid()}"
-    slow = subprocess.Popen(["/bin/sh", "-c", "kill -STOP $$; exec sleep 600"], env={**os.environ, processes.DRIVER: uid})
+    process = subprocess.Popen(["/bin/sh", "-c", "kill -STOP $$; exec sleep 600"], env={**os.environ, processes.DRIVER: uid})
     try:
-        until(lambda: [left.remove for left in health.find_leftovers(tmp_path, uid, [])] == [f"kill -9 {slow.pid}"])
+        until(lambda: [leftover.remove for leftover in health.find_leftovers(tmp_path, uid, [])] == [f"kill -9 {process.pid}"])
         health.end_everything(tmp_path, uid)
-        assert slow.wait(STUCK_S) < 0
+        assert process.wait(STUCK_S) < 0
         assert health.find_leftovers(tmp_path, uid, []) == []
     finally:
-        slow.kill()
-        slow.wait()
+        process.kill()
+        process.wait()

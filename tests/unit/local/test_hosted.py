@@ -46,7 +46,7 @@ def test_open_listens_on_the_earlier_port_unless_it_is_taken(tmp_path: Path) -> 
     first = asyncio.run(open_node())
     assert asyncio.run(open_node()) == first
     with socket.create_server(("127.0.0.1", first[0])):
-        moved = asyncio.run(open_node())
-    assert (moved[0] != first[0], moved[1]) == (True, first[1])
+        port = asyncio.run(open_node())
+    assert (port[0] != first[0], port[1]) == (True, first[1])
     assert load_stored_specs(tmp_path, "u1") == [make_spec("u1")]
     assert load_stored_specs(tmp_path, "u2") == []

@@ -24,9 +24,9 @@ def test_remove_by_hand_ends_processes_and_files_of_nodes(folder: Path) -> None:
 
 
 def test_end_stuck_host_leaves_a_process_that_is_no_host(folder: Path) -> None:
-    other = subprocess.Popen(["sleep", "600"])
-    layout.write_json(folder / layout.HOST, {"pid": other.pid, "uid": folder.name})
+    process = subprocess.Popen(["sleep", "600"])
+    layout.write_json(folder / layout.HOST, {"pid": process.pid, "uid": folder.name})
     keeper.end_stuck_host(str(folder))
-    assert other.poll() is None
-    other.kill()
-    other.wait()
+    assert process.poll() is None
+    process.kill()
+    process.wait()

@@ -63,15 +63,15 @@ def test_remove_opens_a_folder_that_its_owner_closed(tmp_path: Path) -> None:
 
 def test_find_links_finds_only_those_into_the_folder(tmp_path: Path) -> None:
     """What a run that was killed leaves in the folder for temporary files of everybody."""
-    mine, near = tmp_path / "nodes", tmp_path / "nodes2"
+    folder, near = tmp_path / "nodes", tmp_path / "nodes2"
     links = [Path("/tmp", f"gpucourse-test-{os.getpid()}-{number}") for number in range(3)]
     try:
-        links[0].symlink_to(mine / "node0/home/.gpucourse/jobs/r1/tmp")
+        links[0].symlink_to(folder / "node0/home/.gpucourse/jobs/r1/tmp")
         links[1].symlink_to(near / "node0/home/.gpucourse/jobs/r1/tmp")
         links[2].mkdir()
-        assert layout.find_links(mine) == links[:1]
+        assert layout.find_links(folder) == links[:1]
         layout.remove(links[0])
-        assert layout.find_links(mine) == []
+        assert layout.find_links(folder) == []
     finally:
         for link in links:
             layout.remove(link)
@@ -84,7 +84,7 @@ def test_sockets_is_a_short_folder_that_is_swept(tmp_path: Path) -> None:
     assert folder != layout.sockets(f"{uid}x")
     folder.mkdir(mode=0o700)
     (folder / "slurm").symlink_to(tmp_path)
-    assert [left.id for left in health.find_leftovers(tmp_path / "nodes", uid, ())] == [str(folder)]
+    assert [leftover.id for leftover in health.find_leftovers(tmp_path / "nodes", uid, ())] == [str(folder)]
     health.end_everything(tmp_path / "nodes", uid)
     assert not folder.exists()
     assert stat.S_ISDIR(tmp_path.stat().st_mode)  # what the link led to is still there

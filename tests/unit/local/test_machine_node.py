@@ -42,12 +42,12 @@ def test_machine_node_leads_its_port_to_the_sshd_of_the_machine(tmp_path: Path) 
     async def live() -> bytes:
         await node.open()
         reader, writer = await asyncio.open_connection("127.0.0.1", int(str(node.describe()["port"])))
-        said = await reader.read()
+        text = await reader.read()
         writer.close()
         await node.cut_power()
         await node.open()
         await node.end()
-        return said
+        return text
 
     assert asyncio.run(live()) == b"10.77.0.10 22"
     assert [verb for verb, _ in namespace.asked] == ["on", "off", "on", "off"]

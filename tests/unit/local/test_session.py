@@ -20,9 +20,9 @@ class Client:
     terminal: Terminal | None = None
     environment: Mapping[str, str] = {}
 
-    def __init__(self, command: str, *sent: bytes) -> None:
+    def __init__(self, command: str, *data: bytes) -> None:
         self.command: str | None = command
-        self.sent, self.said, self.ended = [*sent, b""], {False: b"", True: b""}, list[object]()
+        self.sent, self.said, self.ended = [*data, b""], {False: b"", True: b""}, list[object]()
 
     async def read(self) -> bytes:
         return self.sent.pop(0)

@@ -24,7 +24,7 @@ def complaints(check: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]
 
 
 @pytest.mark.parametrize(
-    ("changed", "place", "said"),
+    ("changes", "place", "message"),
     [
         ({}, (), "needs exactly one of .*equals.*; has none"),
         ({"equals": 1, "below": 2}, (), "needs exactly one of .*; has "),
@@ -34,13 +34,13 @@ def complaints(check: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]
         ({"above": [1]}, ("above", "int"), "valid integer"),
     ],
 )
-def test_check_with_a_fault_names_it(changed: dict[str, Any], place: tuple[str, ...], said: str) -> None:
-    found = complaints(CHECK | changed)
-    assert any(where == place and re.search(said, reason) for where, reason in found), found
+def test_check_with_a_fault_names_it(changes: dict[str, Any], place: tuple[str, ...], message: str) -> None:
+    problems = complaints(CHECK | changes)
+    assert any(where == place and re.search(message, reason) for where, reason in problems), problems
 
 
-@pytest.mark.parametrize("changed", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])
-def test_schema_of_a_check_refuses_what_the_program_refuses(changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])
+def test_schema_of_a_check_refuses_what_the_program_refuses(changes: dict[str, Any]) -> None:
     whole = schema()
     judge = Draft202012Validator({"$ref": "#/$defs/Check", "$defs": whole["$defs"]})
-    assert judge.is_valid(CHECK | changed) == (complaints(CHECK | changed) == [])
+    assert judge.is_valid(CHECK | changes) == (complaints(CHECK | changes) == [])

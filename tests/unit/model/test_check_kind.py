@@ -55,9 +55,9 @@ def test_check_kind_of_one_entry_is_known_everywhere(tmp_path: Path, springs: in
 
 def test_check_kind_without_its_entry_is_refused(tmp_path: Path) -> None:
     catalog = course_with(tmp_path, EVEN)
-    with pytest.raises(GpucourseError) as refused:
+    with pytest.raises(GpucourseError) as error:
         catalog.exercise("7.1")
-    assert "multiple_of" in str(refused.value) + str(lint(catalog))
+    assert "multiple_of" in str(error.value) + str(lint(catalog))
 
 
 def test_number_kind_compares_numbers_and_paths_to_numbers() -> None:

@@ -6,7 +6,7 @@ from gpucourse.model.cloud import CloudResource, LabNeed, Machines, Offers, Quot
 
 
 @pytest.mark.parametrize(
-    ("limit", "used", "free", "enough"),
+    ("limit", "usage", "free", "enough"),
     [
         (16, 4, 12, True),
         (16, 6, 10, False),
@@ -17,9 +17,9 @@ from gpucourse.model.cloud import CloudResource, LabNeed, Machines, Offers, Quot
     ],
 )
 def test_quota_is_enough_when_its_free_part_covers_the_need(
-    limit: int | None, used: int | None, free: int | None, enough: bool | None
+    limit: int | None, usage: int | None, free: int | None, enough: bool | None
 ) -> None:
-    quota = Quota(code="L-1", name="", market="spot", region="us-east-2", needed=12, limit=limit, used=used)
+    quota = Quota(code="L-1", name="", market="spot", region="us-east-2", needed=12, limit=limit, used=usage)
     assert (quota.free, quota.enough) == (free, enough)
 
 

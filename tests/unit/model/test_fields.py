@@ -31,7 +31,7 @@ def test_field_accepts_what_a_person_writes(kind: Any, written: object, value: o
 
 
 @pytest.mark.parametrize(
-    ("kind", "written"),
+    ("kind", "value"),
     [
         (fields.Seconds, "soon"), (fields.Seconds, 0), (fields.Seconds, float("inf")),
         (fields.Bytes, "3 elephants"), (fields.Bytes, 0),
@@ -44,9 +44,9 @@ def test_field_accepts_what_a_person_writes(kind: Any, written: object, value: o
         (fields.Text, " "), (fields.ExerciseId, "first"), (fields.Name, "Depth"), (fields.FileName, "../flow"),
     ],
 )  # fmt: skip
-def test_field_refuses_what_has_another_form(kind: Any, written: object) -> None:
+def test_field_refuses_what_has_another_form(kind: Any, value: object) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(kind).validate_python(written)
+        TypeAdapter(kind).validate_python(value)
 
 
 def test_strict_makes_tuples_of_lists_and_converts_nothing_else() -> None:
@@ -61,5 +61,5 @@ def test_strict_makes_tuples_of_lists_and_converts_nothing_else() -> None:
 
 
 def test_is_evidence_needs_a_path_into_the_evidence() -> None:
-    found = [is_evidence(text) for text in ("plan.world_size", "count(run.nodes)", "plan", "disk.size")]
-    assert found == [True, True, False, False]
+    results = [is_evidence(text) for text in ("plan.world_size", "count(run.nodes)", "plan", "disk.size")]
+    assert results == [True, True, False, False]

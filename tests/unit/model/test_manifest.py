@@ -44,8 +44,8 @@ def test_exercise_with_parts_that_do_not_agree_is_refused(keys: dict[str, Any], 
 
 def test_main_table_is_the_marked_one_or_the_first() -> None:
     tables = [make_table("a"), make_table("b", main=True)]
-    chosen = [Exercise.model_validate(EXERCISE | {"tables": tables[:count]}).main_table for count in range(3)]
-    assert [table and table.title for table in chosen] == [None, "a", "b"]
+    tables_chosen = [Exercise.model_validate(EXERCISE | {"tables": tables[:count]}).main_table for count in range(3)]
+    assert [table and table.title for table in tables_chosen] == [None, "a", "b"]
 
 
 @pytest.mark.parametrize(

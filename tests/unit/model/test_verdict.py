@@ -12,7 +12,7 @@ PARTS = (
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "needed"),
+    ("first", "second", "name"),
     [
         ("open", "open", "trace"),
         ("open", "failed", "preload"),
@@ -22,8 +22,8 @@ PARTS = (
     ],
 )
 def test_choose_needed_takes_the_better_of_two_parts_that_replace_each_other(
-    first: PartVerdict, second: PartVerdict, needed: str
+    first: PartVerdict, second: PartVerdict, name: str
 ) -> None:
     verdicts = zip(PARTS, (first, second), strict=True)
     results = [PartResult(id=part.id, title="t", file=part.file, verdict=word) for part, word in verdicts]
-    assert [result.id for result in choose_needed(PARTS, results)] == [needed]
+    assert [result.id for result in choose_needed(PARTS, results)] == [name]

@@ -42,17 +42,17 @@ def test_reader_reads_what_tarfile_writes() -> None:
     members = [("a", b"1"), ("d/" * 80 + "long", b"22" * 600), ("ü" * 90, b""), ("odd\udcff", b"3"), ("block", b"4" * 512)]
     tar = reader(tar_of(*members, mode=0o755, pax_headers={"mtime": "1700000000.000000017"}))
     read = [(m.name, m.size, m.kind, m.mode, m.changed_ns, b"".join(tar.pieces())) for m in tar]
-    wanted = [(n.replace("\udcff", "\\xff"), len(c), "file", 0o755, 1700000000_000000017, c) for n, c in members]
-    assert read == wanted
+    entries = [(n.replace("\udcff", "\\xff"), len(c), "file", 0o755, 1700000000_000000017, c) for n, c in members]
+    assert read == entries
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown"),
+    ("kind", "output"),
     [(tarfile.SYMTYPE, "link"), (tarfile.LNKTYPE, "link"), (tarfile.FIFOTYPE, "other"), (b"Z", "other")],
 )
-def test_reader_tells_what_is_no_file(kind: bytes, shown: str) -> None:
+def test_reader_tells_what_is_no_file(kind: bytes, output: str) -> None:
     (member,) = reader(tar_of(("x", b""), type=kind, linkname="/etc/passwd"))
-    assert member.kind == shown
+    assert member.kind == output
     assert member.link == "/etc/passwd"
 
 

@@ -30,7 +30,7 @@ def test_read_file_reads_a_line_as_sbatch_does(line: str, values: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("echo", "must begin with #!"),
         ("#!/bin/bash\r\necho\r\n", "DOS"),
@@ -42,10 +42,10 @@ def test_read_file_reads_a_line_as_sbatch_does(line: str, values: dict[str, str]
         ('#!/bin/bash\n#SBATCH -p "gpu', "No closing quotation"),
     ],
 )
-def test_read_file_refuses_what_sbatch_refuses(text: str, why: str) -> None:
-    with pytest.raises(OptionRefused, match=why) as refused:
+def test_read_file_refuses_what_sbatch_refuses(text: str, reason: str) -> None:
+    with pytest.raises(OptionRefused, match=reason) as error:
         read_file(text)
-    assert refused.value.line == (2 if "#SBATCH" in text else 1)
+    assert error.value.line == (2 if "#SBATCH" in text else 1)
 
 
 def test_read_file_stops_at_the_first_command() -> None:

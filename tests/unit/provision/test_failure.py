@@ -15,10 +15,10 @@ RECORDED = Path(__file__).parent.parent.parent / "data" / "terraform"
 
 
 def transcript(*diagnostics: Diagnostic, text: str = "") -> Transcript:
-    made = Transcript(errors=list(diagnostics))
+    result = Transcript(errors=list(diagnostics))
     for line in text.splitlines():
-        list(made.read(line.encode()))
-    return made
+        list(result.read(line.encode()))
+    return result
 
 
 def error(summary: str, detail: str = "", address: str = "", place: str = "") -> Diagnostic:
@@ -26,10 +26,10 @@ def error(summary: str, detail: str = "", address: str = "", place: str = "") ->
 
 
 def test_failure_of_a_node_shows_its_last_words() -> None:
-    said = Transcript()
+    transcript_of = Transcript()
     for line in (RECORDED / "apply-failed-1.11.jsonl").read_bytes().splitlines():
-        list(said.read(line))
-    failed = failure("apply", 1, said, LOG)
+        list(transcript_of.read(line))
+    failed = failure("apply", 1, transcript_of, LOG)
     assert isinstance(failed, TerraformFailed)
     assert failed.what == (
         "terraform apply failed at terraform_data.node[1]: local-exec provisioner error\n"
@@ -41,7 +41,7 @@ def test_failure_of_a_node_shows_its_last_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("detail", "shown"),
+    ("detail", "output"),
     [
         ("Error running command 'it's: x. Output: y': exit status 2. Output: ", "its command ended with exit status 2"),
         (
@@ -55,20 +55,20 @@ def test_failure_of_a_node_shows_its_last_words() -> None:
         ("y" * 700, "y" * 600 + " ..."),
     ],
 )
-def test_failure_shortens_details(detail: str, shown: str) -> None:
+def test_failure_shortens_details(detail: str, output: str) -> None:
     failed = failure("apply", 1, transcript(error("S", detail)), LOG)
-    assert failed.what == f"terraform apply failed: S\n{shown}"
+    assert failed.what == f"terraform apply failed: S\n{output}"
     assert isinstance(failed, TerraformFailed)
     assert failed.detail == detail
 
 
 def test_failure_takes_the_first_error_that_explains() -> None:
-    said = transcript(
+    events = transcript(
         error("execution halted"),
         error("Real", place="main.tf line 3"),
         error("Other"),
     )
-    assert failure("plan", 1, said, LOG).what == "terraform plan failed in main.tf line 3: Real (and 2 more, see the log)"
+    assert failure("plan", 1, events, LOG).what == "terraform plan failed in main.tf line 3: Real (and 2 more, see the log)"
     assert failure("plan", 1, transcript(error("execution halted")), LOG).what == "terraform plan failed: execution halted"
 
 

@@ -10,8 +10,8 @@ from gpucourse.errors import InfrastructureError
 from gpucourse.provision.outputs import inventory
 
 
-def node(number: int = 0, **changed: Any) -> dict[str, Any]:
-    made = {
+def node(number: int = 0, **changes: Any) -> dict[str, Any]:
+    entry = {
         "name": f"node{number}",
         "role": "worker" if number else "head",
         "address": "127.0.0.1",
@@ -24,7 +24,7 @@ def node(number: int = 0, **changed: Any) -> dict[str, Any]:
         "mode": "local",
         "host_key": "ssh-ed25519 AAAA",
     }
-    return {**made, **changed}
+    return {**entry, **changes}
 
 
 def outputs(*nodes: Any) -> dict[str, Any]:

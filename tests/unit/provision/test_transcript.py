@@ -108,10 +108,10 @@ def test_read_ignores_junk(line: bytes) -> None:
     assert len(transcript.finished) == 4
 
 
-def hook(kind: str, action: str | None = "create", **more: object) -> bytes:
-    said = {"resource": {"addr": "terraform_data.x"}, **({"action": action} if action else {}), **more}
+def hook(kind: str, action: str | None = "create", **options: object) -> bytes:
+    hook_fields = {"resource": {"addr": "terraform_data.x"}, **({"action": action} if action else {}), **options}
     return json.dumps(
-        {"@message": "m", "@timestamp": "2026-01-01T00:00:00.000000Z", "type": kind, "hook": said}, separators=(",", ":")
+        {"@message": "m", "@timestamp": "2026-01-01T00:00:00.000000Z", "type": kind, "hook": hook_fields}, separators=(",", ":")
     ).encode()
 
 

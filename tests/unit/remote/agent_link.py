@@ -31,15 +31,15 @@ class AgentLink(LocalLink):
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         self.asked.append(verb_of(command))
         assert timeout_s
-        done = self._do(command, stdin if isinstance(stdin, bytes) else b"".join(stdin))
-        return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+        result = self._do(command, stdin if isinstance(stdin, bytes) else b"".join(stdin))
+        return CommandResult(code=result.returncode, stdout=result.stdout, stderr=result.stderr)
 
     @contextmanager
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
         assert silence_s
         self.asked.append(verb_of(command))
-        done = self._do(command, stdin)
-        yield self._cut(done.stdout, done.returncode, done.stderr)
+        result = self._do(command, stdin)
+        yield self._cut(result.stdout, result.returncode, result.stderr)
 
     def _do(self, command: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
         self._home.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class AgentNodes:
         return link
 
     def list_verbs(self, node: str) -> list[str]:
-        """The verbs that a node was asked, in their order."""
+        """Return the verbs that a node was asked, in their order."""
         return [verb for link in self.links if link.node.name == node for verb in link.asked if verb not in {"", "install"}]
 
 
@@ -87,7 +87,7 @@ def make_nodes(count: int) -> tuple[Node, ...]:
 
 
 def make_ended_job(home: Path, run_id: str, log: bytes, outputs: dict[str, bytes]) -> Path:
-    """A run of one rank that has ended on a node."""
+    """Return a run of one rank that has ended on a node."""
     job = home / ".gpucourse" / "jobs" / run_id
     for folder in ("logs", "ranks", "outputs", "work"):
         (job / folder).mkdir(parents=True)

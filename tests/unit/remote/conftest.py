@@ -13,12 +13,12 @@ from tests.unit.remote.scripted import Answer, Scripted
 
 @pytest.fixture
 def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
-    """Makes Slurm answer what a test wants, for runs in the test's own folder."""
+    """Make Slurm answer what a test expects, for runs in the test's own folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def make(kind: type[Scripted] = Scripted, **answers: list[Answer] | Answer) -> Scripted:
-        made = kind(**answers)
-        monkeypatch.setattr(commands, "ask", made)
-        return made
+        program = kind(**answers)
+        monkeypatch.setattr(commands, "ask", program)
+        return program
 
     return make

@@ -25,8 +25,8 @@ class Parcel:
         self._tar.addfile(member, io.BytesIO(content))
         return self
 
-    def finish(self, *, changed: tuple[str, ...] = ()) -> bytes:
-        self.add("closing.json", json.dumps(list(changed)).encode())
+    def finish(self, *, files: tuple[str, ...] = ()) -> bytes:
+        self.add("closing.json", json.dumps(list(files)).encode())
         self._tar.close()
         return self._file.getvalue()
 

@@ -20,7 +20,7 @@ class Scripted:
     """Slurm's commands with answers given beforehand; the last answer of a command stays."""
 
     def __init__(self, **answers: list[Answer] | Answer) -> None:
-        self.answers = {name: list(said) if isinstance(said, list) else [said] for name, said in answers.items()}
+        self.answers = {name: list(answer) if isinstance(answer, list) else [answer] for name, answer in answers.items()}
         self.asked: list[tuple[str, ...]] = []
         self.variables: dict[str, dict[str, str]] = {}
 
@@ -39,8 +39,8 @@ class Scripted:
 
 def spec(**changes: Any) -> dict[str, object]:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "", "job_name": "2.1"}
-    asked = {"files": [file], "spread": False, "ranks": 1, "show_queue": False, "cancel_last": False, "module": "2"}
-    return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**asked, **changes}}
+    request = {"files": [file], "spread": False, "ranks": 1, "show_queue": False, "cancel_last": False, "module": "2"}
+    return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**request, **changes}}
 
 
 def row(job: str, state: str, reason: str = "None", node: str = "", when: str = WHEN) -> str:

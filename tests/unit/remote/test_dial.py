@@ -29,7 +29,7 @@ def node(proxy: str) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("text", "words"),
     [
         ("nc %h %p", ["nc", "198.51.100.7", "22"]),
         ("ssh -W %h:%p -l %r jump", ["ssh", "-W", "198.51.100.7:22", "-l", "ubuntu", "jump"]),
@@ -37,13 +37,13 @@ def node(proxy: str) -> Node:
         ("proxy %%h %x", ["proxy", "%h", "%x"]),
     ],
 )
-def test_proxy_command_fills_in_tokens_as_openssh_does(written: str, words: list[str]) -> None:
-    assert proxy_command(node(written)) == words
+def test_proxy_command_fills_in_tokens_as_openssh_does(text: str, words: list[str]) -> None:
+    assert proxy_command(node(text)) == words
 
 
 def test_dial_sends_through_the_command() -> None:
-    written = f"{shlex.quote(sys.executable)} -c 'import sys; print(sys.argv[1], input())' %h"
-    with dial(node(written), 10.0) as line:
+    command = f"{shlex.quote(sys.executable)} -c 'import sys; print(sys.argv[1], input())' %h"
+    with dial(node(command), 10.0) as line:
         line.sendall(b"hello\n")
         assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
 
@@ -60,8 +60,8 @@ def test_dial_names_the_setting_of_a_missing_command() -> None:
     assert "ssh_proxy_command" in caught.value.hint
 
 
-@pytest.mark.parametrize("written", ["'", "nc\0 %h", " "])
-def test_dial_names_the_setting_of_a_wrong_command(written: str) -> None:
+@pytest.mark.parametrize("text", ["'", "nc\0 %h", " "])
+def test_dial_names_the_setting_of_a_wrong_command(text: str) -> None:
     with pytest.raises(UnreachableError, match="its proxy command cannot be used") as caught:
-        dial(node(written), 1.0)
+        dial(node(text), 1.0)
     assert "ssh_proxy_command" in caught.value.hint

@@ -64,7 +64,7 @@ def outcome(
     marks: Request | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> bytes:
-    """What comes of the command, both streams one after the other."""
+    """Return what comes of the command, both streams one after the other."""
     channel = ScriptedChannel(stdout, stderr, code)
     exchange = Exchange("node7", cast("Any", channel), marks or Request("true"), silence_s, clock=clock)
     try:
@@ -77,9 +77,9 @@ def outcome(
 
 def test_exchange_returns_the_output_between_the_marks() -> None:
     marks = Request("true")
-    said = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"000bye\n")
+    stream = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"000bye\n")
     banner = pieces(b"Authorized use only\n" + marks.stderr + b"own words", marks.end + b"000goodbye")
-    assert outcome(said, banner, marks=marks) == b'{"a": 1}own words'
+    assert outcome(stream, banner, marks=marks) == b'{"a": 1}own words'
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -127,9 +127,9 @@ def test_exchange_is_silent_only_after_a_pause() -> None:
             return word
         raise TimeoutError
 
-    says = iter([marks.stdout, b"one", b"two", b"three", marks.end + b"000"])
+    stream = iter([marks.stdout, b"one", b"two", b"three", marks.end + b"000"])
     quiet = pieces(marks.stderr + marks.end + b"000")
-    assert outcome(lambda: talk(says), quiet, marks=marks, silence_s=60.0, clock=lambda: now) == b"onetwothree"
+    assert outcome(lambda: talk(stream), quiet, marks=marks, silence_s=60.0, clock=lambda: now) == b"onetwothree"
     stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end + b"000")
     with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
         outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)

@@ -96,12 +96,12 @@ def name_frames(node: object, rank: object, stream: int = 0) -> bytes:
     )
 
 
-def rank(how: dict[str, object], number: int = 0) -> bytes:
-    return frame(frames.RANK, 0, 0, json.dumps({"rank": number, **how}).encode())
+def rank(fields: dict[str, object], number: int = 0) -> bytes:
+    return frame(frames.RANK, 0, 0, json.dumps({"rank": number, **fields}).encode())
 
 
-def end(how: object) -> bytes:
-    return frame(frames.END, 0, 0, json.dumps(how).encode())
+def end(fields: object) -> bytes:
+    return frame(frames.END, 0, 0, json.dumps(fields).encode())
 
 
 GOOD_END = {"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}
@@ -204,7 +204,7 @@ def test_follow_finds_no_failure_when_a_restarted_run_ends_well(paths: RunPaths)
     assert result.restarts == 1
     assert result.first_failure is None
     assert not result.has_failed
-    assert [(ended.rank, ended.restart, ended.code) for ended in result.rank_exits] == [
+    assert [(rank_exit.rank, rank_exit.restart, rank_exit.code) for rank_exit in result.rank_exits] == [
         (0, 0, 1), (0, 1, 0), (1, 0, 9), (1, 1, 0)
     ]  # fmt: skip
 

@@ -27,8 +27,8 @@ def test_has_failed_if_a_launcher_gave_up() -> None:
 
 
 def make_failed_result(restart: int, max_restarts: int) -> FollowResult:
-    ended = RankExit(node="node1", rank=1, code=9, at=1.0, restart=restart)
-    return FollowResult(rank_exits=[ended], max_restarts=max_restarts)
+    rank_exit = RankExit(node="node1", rank=1, code=9, at=1.0, restart=restart)
+    return FollowResult(rank_exits=[rank_exit], max_restarts=max_restarts)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ class LocalLink:
         assert isinstance(stdin, bytes)
         assert timeout_s
         environment = {"HOME": str(self._home), "PATH": self._programs}
-        done = subprocess.run(["sh", "-c", command], input=stdin, capture_output=True, env=environment, check=False)
-        return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+        result = subprocess.run(["sh", "-c", command], input=stdin, capture_output=True, env=environment, check=False)
+        return CommandResult(code=result.returncode, stdout=result.stdout, stderr=result.stderr)
 
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
         raise AssertionError(command, stdin, silence_s)
@@ -58,36 +58,36 @@ def make_job(base: Path, run: str) -> Path:
 
 def test_clear_leaves_the_shared_folder_of_a_cluster_as_it_was(tmp_path: Path) -> None:
     home, shared = tmp_path / "home", tmp_path / "scratch"
-    link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
-    others = shared / "colleague" / "data"
-    others.mkdir(parents=True)
+    link, own_folder = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
+    file = shared / "colleague" / "data"
+    file.mkdir(parents=True)
     mark(link, "lab-1")
-    job, other_job = make_job(own, "run-1"), make_job(own, "run-2")
-    (own / ".gpucourse" / "store").mkdir()
+    job, other_job = make_job(own_folder, "run-1"), make_job(own_folder, "run-2")
+    (own_folder / ".gpucourse" / "store").mkdir()
     belongings = find_belongings(link, "lab-1", ["run-1"], str(shared)).found
     assert belongings == (("folder", str(job)), ("mark", str(home / ".gpucourse/labs/lab-1")))
     assert clear(link, "lab-1", ["run-1"], str(shared)).found == ()
     assert (job.exists(), other_job.exists()) == (False, True), "the run of another lab stays"
     assert not (home / ".gpucourse").exists()
     assert clear(link, "lab-2", ["run-2"], str(shared)).found == ()
-    assert list(shared.iterdir()) == [others.parent]
+    assert list(shared.iterdir()) == [file.parent]
 
 
 def test_clear_removes_our_shared_folder_if_another_lab_is_elsewhere(tmp_path: Path) -> None:
     home, shared = tmp_path / "home", tmp_path / "scratch"
-    link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
+    link, own_folder = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
     shared.mkdir()
     mark(link, "lab-1", str(shared))
     mark(link, "lab-2")
     mark(link, "lab-3", str(shared))
     for name in ("store", "cache"):
-        (own / ".gpucourse" / name).mkdir()
+        (own_folder / ".gpucourse" / name).mkdir()
     assert find_belongings(link, "lab-1", [], str(shared)).found == (
         ("mark", str(home / ".gpucourse/labs/lab-1")),
-        ("mark", str(own / ".gpucourse/labs/lab-1")),
+        ("mark", str(own_folder / ".gpucourse/labs/lab-1")),
     )
     assert clear(link, "lab-1", [], str(shared)).found == ()
-    assert (own / ".gpucourse" / "store").exists(), "a lab that uses the folder is there"
+    assert (own_folder / ".gpucourse" / "store").exists(), "a lab that uses the folder is there"
     assert clear(link, "lab-3", [], str(shared)).found == ()
     assert list(shared.iterdir()) == []
     assert [lab.name for lab in (home / ".gpucourse/labs").iterdir()] == ["lab-2"]
@@ -164,12 +164,12 @@ def test_look_refuses_words_that_no_machine_has(change: dict[str, object]) -> No
     ],
 )
 def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
-    told = host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 2}), UID, [RUN])
-    assert told == host_probe.Belongings(found=((kind, id_),), others=2)  # type: ignore[arg-type]  # kinds are a table here
+    belongings = host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 2}), UID, [RUN])
+    assert belongings == host_probe.Belongings(found=((kind, id_),), others=2)  # type: ignore[arg-type]  # kinds are a table here
     command = _remove(NODE, kind, id_).replace("ssh -p 1 u@h", "printf %s", 1)
-    said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     words = subprocess.run(
-        ["/bin/sh", "-c", f'set -- {said}; shift 2; printf %s "$*"'], capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", f'set -- {output}; shift 2; printf %s "$*"'], capture_output=True, text=True, check=True
     )
     assert words.stdout == id_
 

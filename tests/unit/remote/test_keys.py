@@ -96,8 +96,8 @@ def test_ssh_config_works_in_any_folder(tmp_path: Path, odd: str) -> None:
     config = folder / "ssh_config"
     config.write_text(ssh_config(inventory, folder / "id", folder / "known_hosts"))
     for alias in ("node1", "gpucourse-m3-node1"):
-        said = subprocess.run([ssh, "-F", str(config), "-G", alias], capture_output=True, text=True, check=True).stdout
-        options = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+        output = subprocess.run([ssh, "-F", str(config), "-G", alias], capture_output=True, text=True, check=True).stdout
+        options = dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
         assert (options["hostname"], options["port"], options["user"]) == ("127.0.0.1", "2201", getpass.getuser())
         assert options["identitiesonly"] == "yes"
         assert options["stricthostkeychecking"] in {"yes", "true"}

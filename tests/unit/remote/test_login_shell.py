@@ -18,13 +18,13 @@ lines" 'ünïcødé 日本' '~' '\047' '`id`' '#'; """
 
 
 def through(shell: str, command: str, home: Path) -> tuple[bytes, bytes, int]:
-    """The command's own outputs and its code, through a shell that says a word on both streams where it can."""
+    """Return the command's own outputs and its code, through a shell that says a word on both streams where it can."""
     request = Request(command)
     if SHELLS[shell]:
         start = home / SHELLS[shell]
         start.parent.mkdir(parents=True, exist_ok=True)
         start.write_text("echo Hello, 3 new mails; printf '{\"a\": 1}'; sh -c 'echo banner >&2'\n")
-    done = subprocess.run(
+    result = subprocess.run(
         [need(shell), "-c", request.line],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
@@ -32,11 +32,11 @@ def through(shell: str, command: str, home: Path) -> tuple[bytes, bytes, int]:
         check=False,
     )
     noisy = bool(SHELLS[shell])
-    assert (b"3 new mails" in done.stdout, b"banner" in done.stderr) == (noisy, noisy)
-    own, errors = own_outputs(request)
-    out, said = own.take(done.stdout), errors.take(done.stderr)
-    assert own.code == errors.code == done.returncode
-    return out, said, done.returncode
+    assert (b"3 new mails" in result.stdout, b"banner" in result.stderr) == (noisy, noisy)
+    output, errors = own_outputs(request)
+    out, message = output.take(result.stdout), errors.take(result.stderr)
+    assert output.code == errors.code == result.returncode
+    return out, message, result.returncode
 
 
 def own_outputs(request: Request) -> tuple[OwnOutput, OwnOutput]:
@@ -55,22 +55,22 @@ def test_request_passes_through_every_shell_unchanged(shell: str, tmp_path: Path
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_own_output_is_the_same_in_pieces_of_any_size(size: int) -> None:
     begin, end = b"aab-out", b"aab-end"
-    wanted = bytes(range(256)) + b"aab" * 3 + b"aab-en" + b"aaab-e"
-    stream = b"noise aaab-ou" + begin + wanted + end + b"042" + b"bye aab-out aab-end"
-    own = OwnOutput(begin, end)
-    assert b"".join(own.take(stream[at : at + size]) for at in range(0, len(stream), size)) + own.rest() == wanted
-    assert own.begun
-    assert own.ended
-    assert own.code == 42
+    data = bytes(range(256)) + b"aab" * 3 + b"aab-en" + b"aaab-e"
+    stream = b"noise aaab-ou" + begin + data + end + b"042" + b"bye aab-out aab-end"
+    output = OwnOutput(begin, end)
+    assert b"".join(output.take(stream[at : at + size]) for at in range(0, len(stream), size)) + output.rest() == data
+    assert output.begun
+    assert output.ended
+    assert output.code == 42
 
 
 def test_own_output_leaves_out_noise_and_prints_its_end() -> None:
-    own = OwnOutput(b"aab-out", b"aab-end")
-    assert own.take(b"x" * 5000 + b"\x1b[31mnot\x00 \xff available\n") + own.rest() == b""
-    assert not own.begun
-    assert own.noise_bytes == 5022
-    assert own.noise().endswith("x [31mnot \N{REPLACEMENT CHARACTER} available")
-    assert len(own.noise()) == 300
+    output = OwnOutput(b"aab-out", b"aab-end")
+    assert output.take(b"x" * 5000 + b"\x1b[31mnot\x00 \xff available\n") + output.rest() == b""
+    assert not output.begun
+    assert output.noise_bytes == 5022
+    assert output.noise().endswith("x [31mnot \N{REPLACEMENT CHARACTER} available")
+    assert len(output.noise()) == 300
 
 
 def test_last_words_keeps_the_last_line_of_a_traceback() -> None:

@@ -42,9 +42,9 @@ def test_monitor_forgets_a_rank_that_ended_or_spoke() -> None:
     monitor = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
     clock.now += 11
     monitor.note_ended("node0", 0)
-    named = monitor.list_newly_silent()
-    assert [silence.rank for silence in named] == [1, 2]
-    monitor.remember(named)
+    ranks = monitor.list_newly_silent()
+    assert [silence.rank for silence in ranks] == [1, 2]
+    monitor.remember(ranks)
     monitor.note_output("node0", 1, b"back\n")
     assert [silence.rank for silence in monitor.list_remembered()] == [2]
     monitor.note_ended("node1")
@@ -53,8 +53,8 @@ def test_monitor_forgets_a_rank_that_ended_or_spoke() -> None:
 
 def test_sentences_put_waiting_ranks_last_and_count_the_rest() -> None:
     waiting = [Silence(node=f"node{rank}", rank=rank, seconds=30.2, doing="waiting") for rank in range(5)]
-    stopped = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")
-    told = sentences([*waiting, stopped])
-    assert told[0] == "rank 9 on node9 has said nothing for 30 s; its process is stopped by a signal; its last line: step 3"
-    assert told[-1] == "2 more ranks have been silent as long"
-    assert len(told) == 5
+    silence = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")
+    lines = sentences([*waiting, silence])
+    assert lines[0] == "rank 9 on node9 has said nothing for 30 s; its process is stopped by a signal; its last line: step 3"
+    assert lines[-1] == "2 more ranks have been silent as long"
+    assert len(lines) == 5

@@ -16,14 +16,14 @@ def make_link(verb: str, answer: dict[str, Any]) -> AnsweringLink:
     return AnsweringLink(make_nodes(1)[0], {verb: answer})
 
 
-def make_cluster(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
+def make_cluster(*rows: dict[str, Any], **options: Any) -> dict[str, Any]:
     usual = {"name": "gpu", "default": True, "open": True, "nodes": [make_node()]}
     partitions = [{**usual, **row} for row in rows]
-    return {"partitions": partitions, **more}
+    return {"partitions": partitions, **options}
 
 
-def make_node(**more: Any) -> dict[str, Any]:
-    return {"name": "a", "state": "idle", "gpus": 1, "cores": 4, "reason": "", **more}
+def make_node(**options: Any) -> dict[str, Any]:
+    return {"name": "a", "state": "idle", "gpus": 1, "cores": 4, "reason": "", **options}
 
 
 def test_cluster_finds_one_partition_or_several() -> None:

@@ -18,7 +18,7 @@ HEAD = Node(
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "words"),
+    ("message", "kind", "words"),
     [
         ("munged is gone: no process listens at /run/munge/munge.socket.2", InfrastructureError, "munged does not answer"),
         ("slurm_load_jobs error: Protocol authentication error", InfrastructureError, "munge.key"),
@@ -47,15 +47,15 @@ HEAD = Node(
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )
-def test_explain_names_what_is_broken_and_its_cure(said: str, kind: type[GpucourseError], words: str) -> None:
-    error = explain(HEAD, said)
+def test_explain_names_what_is_broken_and_its_cure(message: str, kind: type[GpucourseError], words: str) -> None:
+    error = explain(HEAD, message)
     assert type(error) is kind
     assert words in error.what
     assert error.hint
 
 
 @pytest.mark.parametrize(
-    ("said", "formats"),
+    ("message", "formats"),
     [
         ("Invalid node name specified", "%N %G %f"),
         ("Memory specification can not be satisfied", "%N %m"),
@@ -63,8 +63,8 @@ def test_explain_names_what_is_broken_and_its_cure(said: str, kind: type[Gpucour
         ("Requested time limit is invalid", "%P %l"),
     ],
 )
-def test_explain_hints_at_a_command_that_shells_pass_on_unchanged(said: str, formats: str) -> None:
-    typed = re.search(r"gpucourse ssh .* (?=shows)", explain(HEAD, said).hint or "")
-    assert typed
-    sent_by_ssh = " ".join(shlex.split(typed[0])[4:])
+def test_explain_hints_at_a_command_that_shells_pass_on_unchanged(message: str, formats: str) -> None:
+    command = re.search(r"gpucourse ssh .* (?=shows)", explain(HEAD, message).hint or "")
+    assert command
+    sent_by_ssh = " ".join(shlex.split(command[0])[4:])
     assert shlex.split(sent_by_ssh)[-2:] == ["-o", formats]

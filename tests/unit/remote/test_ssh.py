@@ -90,7 +90,7 @@ def _serve(server: _Frozen) -> Iterator[Node]:
 def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
     host_key = paramiko.RSAKey.generate(2048)
     ensure_client_key(tmp_path / "key")
-    sent: list[int] = []
+    sizes: list[int] = []
 
     def serve(door: socket.socket) -> None:
         transport = paramiko.Transport(door.accept()[0])
@@ -103,7 +103,7 @@ def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
         with suppress(OSError, EOFError):
             for _ in range(MANY // 32_000):
                 channel.sendall(bytes(32_000))
-                sent.append(32_000)
+                sizes.append(32_000)
         transport.close()
 
     with listening() as (door, node):
@@ -116,7 +116,7 @@ def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
         thread.join(STUCK_S)  # nobody reads
         assert not link.alive
         assert len(channel.in_buffer) <= 2 * WINDOW + (1 << 16)
-        assert sum(sent) < MANY
+        assert sum(sizes) < MANY
         link.close()
 
 
@@ -128,9 +128,9 @@ def test_connect_refuses_a_node_without_a_host_key_on_record(tmp_path: Path) -> 
 
 def test_connect_names_a_closed_port_and_a_missing_key(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # kept, and nobody listens there
-        node = replace(NODE, address="127.0.0.1", port=closed.getsockname()[1], host_key="ssh-ed25519 AAAA")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))  # kept, and nobody listens there
+        node = replace(NODE, address="127.0.0.1", port=listener.getsockname()[1], host_key="ssh-ed25519 AAAA")
         with pytest.raises(NoAnswer, match="connection refused"):
             SshTransport(tmp_path / "key").connect(node)
         with pytest.raises(MissingError, match="no-key"):
@@ -148,17 +148,17 @@ def test_connect_names_a_closed_port_and_a_missing_key(tmp_path: Path) -> None:
 )
 def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: bytes, reason: str) -> None:
     ensure_client_key(tmp_path / "key")
-    held: list[socket.socket] = []
+    sockets: list[socket.socket] = []
 
     def serve(door: socket.socket) -> None:
-        held.append(door.accept()[0])
-        held[0].sendall(greeting)
+        sockets.append(door.accept()[0])
+        sockets[0].sendall(greeting)
 
     with listening() as (door, node):
         threading.Thread(target=serve, args=(door,), daemon=True).start()
         with pytest.raises(NoAnswer, match=f"node0 does not answer SSH .*{reason}"):
             SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=0.3)
-        for line in held:
+        for line in sockets:
             line.close()
 
 

@@ -27,7 +27,7 @@ def public(folder: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "user", "address", "port"),
+    ("message", "user", "address", "port"),
     [
         ("ada@gpu1", "ada", "gpu1", 22),
         ("gpu1", getpass.getuser(), "gpu1", 22),
@@ -37,17 +37,17 @@ def public(folder: Path, name: str) -> str:
         ("192.0.2.7", getpass.getuser(), "192.0.2.7", 22),
     ],
 )
-def test_find_ssh_route_reads_a_machine(home: Path, said: str, user: str, address: str, port: int) -> None:
-    way = find_ssh_route(said, {"HOME": str(home)})
+def test_find_ssh_route_reads_a_machine(home: Path, message: str, user: str, address: str, port: int) -> None:
+    way = find_ssh_route(message, {"HOME": str(home)})
     assert (way.user, way.address, way.port, way.host_keys, way.keys) == (user, address, port, (), ())
 
 
 @pytest.mark.parametrize(
-    "said", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "gpu1\n", "a@b@c"]
+    "message", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "gpu1\n", "a@b@c"]
 )
-def test_find_ssh_route_refuses_what_is_no_machine(home: Path, said: str) -> None:
+def test_find_ssh_route_refuses_what_is_no_machine(home: Path, message: str) -> None:
     with pytest.raises(UsageError):
-        find_ssh_route(said, {"HOME": str(home)})
+        find_ssh_route(message, {"HOME": str(home)})
 
 
 def test_find_ssh_route_follows_the_configuration(home: Path) -> None:

@@ -111,19 +111,19 @@ def test_unpack_accepts_odd_names_and_no_control_characters(paths: RunPaths) -> 
     home = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert everything(paths.node_outputs("node0")) == {name.removeprefix("files/") for name in names} | {"bad\\xff"}
     assert [r.name for r in home.refused] == ["new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
-    assert all("control characters" in refused.reason for refused in home.refused)
+    assert all("control characters" in refusal.reason for refusal in home.refused)
 
 
 def test_unpack_removes_what_changed_while_it_was_read(paths: RunPaths) -> None:
     parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
-    home = unpack("node0", [parcel.finish(changed=("growing",))], paths, LIMIT)
+    home = unpack("node0", [parcel.finish(files=("growing",))], paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/done"}
     assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
 
 
 @pytest.fixture
 def here(paths: RunPaths, tmp_path: Path) -> Path:
-    """A file of the learner outside the run, links to it, and a file that is home already."""
+    """Return a file of the learner outside the run, links to it, and a file that is home already."""
     outside = tmp_path / "learner_secret.txt"
     outside.write_bytes(b"secret")
     root = paths.node_outputs("node0")
@@ -141,7 +141,7 @@ WAY_OUT = "../../../learner_secret.txt"
 def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
-        unpack("node0", [Parcel(same=[name]).finish(changed=(name,))], paths, LIMIT, have=have)
+        unpack("node0", [Parcel(same=[name]).finish(files=(name,))], paths, LIMIT, have=have)
     home = unpack("node0", [Parcel(same=["old"]).finish()], paths, LIMIT, have=have)
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]
     assert here.read_bytes() == b"secret"
@@ -149,7 +149,7 @@ def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: 
 
 @pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "gone"])
 def test_unpack_removes_only_what_was_just_sent(paths: RunPaths, here: Path, name: str) -> None:
-    unpack("node0", [Parcel().add("files/a").finish(changed=(name, name))], paths, LIMIT)
+    unpack("node0", [Parcel().add("files/a").finish(files=(name, name))], paths, LIMIT)
     assert here.read_bytes() == b"secret"
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/old", "outputs/node0/link"}
 
@@ -200,9 +200,9 @@ def test_unpack_names_a_file_that_the_disk_does_not_take(paths: RunPaths, monkey
     monkeypatch.setattr(os, "replace", refuse)
     home = unpack("node0", [Parcel().add("files/odd").add("files/a/b").finish()], paths, LIMIT)
     assert [output.path for output in home.outputs] == ["outputs/node0/a/b"]
-    (refused,) = home.refused
-    assert refused.name == "odd"
-    assert "this computer cannot store a file of that name" in refused.reason
+    (refusal,) = home.refused
+    assert refusal.name == "odd"
+    assert "this computer cannot store a file of that name" in refusal.reason
     assert everything(paths.folder) == {"outputs/node0/a/b"}
 
 
@@ -221,7 +221,7 @@ def test_unpack_loses_nothing_when_it_is_killed_before_files_have_names(
     paths: RunPaths, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Between writing and the sync, and between the sync and the first name."""
-    sent = Parcel().add("files/a/1", b"1").add("files/2", b"2").finish()
+    data = Parcel().add("files/a/1", b"1").add("files/2", b"2").finish()
     open_file = os.open
 
     def end_process(path: Path, second: int, *mode: int) -> int:
@@ -232,11 +232,11 @@ def test_unpack_loses_nothing_when_it_is_killed_before_files_have_names(
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(os, moment, end_process)
-        unpack("node0", [sent], paths, LIMIT)
+        unpack("node0", [data], paths, LIMIT)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert not [path for path in paths.outputs.rglob("*") if path.is_file()], "a name before the sync"
-    home = unpack("node0", [sent], paths, LIMIT)
+    home = unpack("node0", [data], paths, LIMIT)
     assert len(home.outputs) == 2
     assert everything(paths.folder) == {"outputs/node0/a/1", "outputs/node0/2"}
     assert not list(paths.folder.glob(".*")), "what the killed program left is gone"
@@ -256,9 +256,9 @@ def test_unpack_leaves_only_whole_files_when_the_stream_is_cut(paths: RunPaths, 
     parcel = Parcel()
     for number in range(9):
         parcel.add(f"files/{number}", bytes([number]) * 900)
-    sent = parcel.finish().rstrip(b"\0")
+    data = parcel.finish().rstrip(b"\0")
     with pytest.raises(UnreachableError, match="node0"):
-        unpack("node0", [sent[: int(len(sent) * share)]], paths, LIMIT)
+        unpack("node0", [data[: int(len(data) * share)]], paths, LIMIT)
     for path in paths.node_outputs("node0").glob("*"):
         assert path.read_bytes() == bytes([int(path.name)]) * 900
     assert not list(paths.folder.rglob(".*"))
@@ -266,12 +266,12 @@ def test_unpack_leaves_only_whole_files_when_the_stream_is_cut(paths: RunPaths, 
 
 def test_unpack_leaves_no_half_file_on_a_full_disk(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 90_000)
-    sent = [parcel.finish()]
+    data = [parcel.finish()]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
         with pytest.raises(StorageError, match=r"no space left to write .*/b"):
-            unpack("node0", sent, paths, OutputLimits(max_bytes=1 << 20))
+            unpack("node0", data, paths, OutputLimits(max_bytes=1 << 20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert everything(paths.folder) == {"outputs/node0/a"}

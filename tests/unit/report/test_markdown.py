@@ -29,8 +29,8 @@ WORDS = f"""{HOSTILE} <img src=x onerror=alert(1)> ![p](http://evil/p.png)
 
 def test_render_markdown_shows_what_a_person_wrote_as_text(picture: Picture) -> None:
     text = markdown.render(report(chapter(picture, words=WORDS)))[0].decode()
-    shown = MarkdownIt("commonmark").render(text)  # it leaves HTML as it is
-    assert re.findall(r"<(?:img|script|a|b)\b[^>]*>", shown) == ['<img src="compute-1.png" alt="Peak" />']
+    html = MarkdownIt("commonmark").render(text)  # it leaves HTML as it is
+    assert re.findall(r"<(?:img|script|a|b)\b[^>]*>", html) == ['<img src="compute-1.png" alt="Peak" />']
     for line in WORDS.splitlines()[:3]:
-        assert line in unescape(shown)
-    assert "<li>a list</li>" in shown
+        assert line in unescape(html)
+    assert "<li>a list</li>" in html

@@ -14,13 +14,13 @@ from tests.unit.report.examples import chapter, report
 
 
 def test_render_pdf_has_pages_fonts_and_the_picture(picture: Picture) -> None:
-    made = pdf.render(report(*[chapter(picture)] * 3, mode="local"), font_files())
-    data = made.data
+    document = pdf.render(report(*[chapter(picture)] * 3, mode="local"), font_files())
+    data = document.data
     assert data.startswith(b"%PDF-")
     assert data.rstrip().endswith(b"%%EOF")
     pages = len(re.findall(rb"/Type /Page\b(?!s)", data))
     assert 2 <= pages <= 3, pages
-    assert (made.pages, made.lost) == (pages, "")
+    assert (document.pages, document.lost) == (pages, "")
     assert b"DejaVuSans" in data
     assert b"/Subtype /Image" in data
 
@@ -34,8 +34,8 @@ HERE = "中 \u0c85 ا 🚀 é"  # a Chinese sign, a Kannada letter, an Arabic on
 
 
 def test_render_pdf_names_what_no_font_shows(picture: Picture) -> None:
-    made = pdf.render(report(chapter(picture, words=HERE)), font_files())
-    assert made.lost == "".join(sorted("中\u0c85ا🚀"))
+    document = pdf.render(report(chapter(picture, words=HERE)), font_files())
+    assert document.lost == "".join(sorted("中\u0c85ا🚀"))
     assert HERE in html.render(report(chapter(picture, words=HERE))).decode()
 
 
@@ -59,5 +59,5 @@ def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, mon
     made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
     assert made.lost == ""
     assert b"STIXGeneral" in made.data
-    broken = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
-    assert broken.lost == "中"
+    document = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
+    assert document.lost == "中"

@@ -28,13 +28,13 @@ def context(tmp_path: Path) -> Context:
 
 @pytest.fixture
 def lacking() -> set[str]:
-    """The exercises that need what no node has."""
+    """Return the exercises that need what no node has."""
     return set()
 
 
 @pytest.fixture
 def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
-    """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
+    """Return a learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
 
     def run(_context: Any, resolved: ResolvedRun, **_other: Any) -> RunResult:
         order = resolved.request
@@ -48,8 +48,8 @@ def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPat
         springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
         state = "failed" if depth == 13 else "succeeded"
         values = {**METRICS, "springs": springs, "wet": depth != 14}
-        own = str(order.script) if order.script else None
-        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
+        script = str(order.script) if order.script else None
+        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=script)
         return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
 
     manifest = learning.course / "modules/01-rivers/module.yaml"

@@ -18,11 +18,11 @@ from tests.system.small_course import write_course
 def test_break_code_puts_the_fault_into_a_copy_and_keeps_an_earlier_one(context: Context) -> None:
     fault = context.catalog.exercise("1.1")[1].faults[0]
     copy = context.paths.broken_copy("1.1") / fault.file
-    for kept in (0, 1):
+    for number in (0, 1):
         with pytest.raises(MissingError, match="the lab of module 1 is not deployed"):  # the copy is written before the run
             break_code(context, RunRequest(exercise="1.1"), fault.id)
         assert fault.becomes in copy.read_text()
-        assert len(list(context.paths.reset_backups.glob(f"*/broken/1.1/{fault.file}"))) == kept
+        assert len(list(context.paths.reset_backups.glob(f"*/broken/1.1/{fault.file}"))) == number
     assert fault.was in (context.folders.exercises / "shared" / fault.file).read_text()
     plain = next(item.id for module in context.catalog.modules for item in module.exercises if not item.faults)
     with pytest.raises(UsageError, match=f"{plain} has no faults in code to find"):

@@ -17,7 +17,7 @@ WORKER = node("node1", address="10.77.1.6")
 
 
 def answer(node: Node, command: str) -> CommandResult:
-    """What `ip -o route get` says on a machine of AWS."""
+    """Return what `ip -o route get` says on a machine of AWS."""
     peer = command.rsplit(maxsplit=1)[-1]
     if peer == node.private_address:
         return make_completed(f"local {peer} dev lo src {peer} uid 1000 \\    cache <local>\n")

@@ -26,12 +26,12 @@ FAILED = RankExit(node="node0", rank=0, code=1, at=5.0)
 
 
 def make_record(**changes: object) -> RunRecord:
-    failed = RankExit(node="node0", rank=0, code=1, at=9.0, restart=1)
+    rank_exit = RankExit(node="node0", rank=0, code=1, at=9.0, restart=1)
     record = RunRecord(
         id="otter", exercise="6.5", module="6", stack="06-local", mode="local", launcher="torchrun", state="failed",
         created="2026-01-01T00:00:00Z", nodes=["node0"], world_size=1, restarts=1, max_restarts=1,
-        node_exits=[NodeExit(node="node0", code=1)], first_failure=failed,
-        rank_exits=[FAILED, failed],
+        node_exits=[NodeExit(node="node0", code=1)], first_failure=rank_exit,
+        rank_exits=[FAILED, rank_exit],
     )  # fmt: skip
     return replace(record, **changes)  # type: ignore[arg-type]
 

@@ -15,20 +15,20 @@ from gpucourse.workspace.files import write_record
 RUN = "20260101-000000-otter"
 
 
-def break_run(context: Context, how: How, rank: int | None = None) -> None:
+def break_run(context: Context, fault: How, rank: int | None = None) -> None:
     """Store a run of 3.2 that ended with this fault in it."""
-    killed = RankExit(node="node1", rank=1, code=137, at=1.0)
+    rank_exit = RankExit(node="node1", rank=1, code=137, at=1.0)
     record = RunRecord(
         id=RUN, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun", state="broken", drill=True,
-        created="2026-01-01T00:00:00+00:00", nodes=["node0", "node1"], world_size=2, first_failure=killed,
-        rank_exits=[RankExit(node="node0", rank=0, code=143, at=2.0), killed],
+        created="2026-01-01T00:00:00+00:00", nodes=["node0", "node1"], world_size=2, first_failure=rank_exit,
+        rank_exits=[RankExit(node="node0", rank=0, code=143, at=2.0), rank_exit],
         node_exits=[NodeExit(node="node0", code=1), NodeExit(node="node1", code=1)],
     )  # fmt: skip
     files = runs.files_of(context.paths, record)
     files.logs.mkdir(parents=True)
     files.rank_log("node1", 1).touch()
     runs.save(context.paths, record)
-    write_record(context.paths.drill(RUN), InjectedFault(run=RUN, exercise="3.2", how=how, rank=rank))
+    write_record(context.paths.drill(RUN), InjectedFault(run=RUN, exercise="3.2", how=fault, rank=rank))
 
 
 def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:

@@ -168,14 +168,14 @@ LOG = b"found it\nand left\n"
 
 
 def leave_run(learning: Learning, code: int = 0) -> tuple[RunRecord, AgentNodes]:
-    """A run of 1.1 that has ended on its node, and of which nothing is collected yet."""
+    """Return a run of 1.1 that has ended on its node, and of which nothing is collected yet."""
     record = learning.record(
         state="running", collected=False, started="2026-01-31T14:25:01+00:00", node_exits=[NodeExit(node="node0", code=code)]
     )
     runs.files_of(learning.context.paths, record).metrics.unlink()
     nodes = AgentNodes(learning.root / "nodes")
-    measured = json.dumps(METRICS | {"mode": "aws", "speedup": 3.0}).encode()
-    make_ended_job(nodes.home("node0"), record.id, LOG, {"metrics.json": measured})
+    metrics = json.dumps(METRICS | {"mode": "aws", "speedup": 3.0}).encode()
+    make_ended_job(nodes.home("node0"), record.id, LOG, {"metrics.json": metrics})
     return record, nodes
 
 

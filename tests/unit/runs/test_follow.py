@@ -33,8 +33,8 @@ def test_follow_to_end_under_slurm_accepts_logs_of_the_nodes_of_its_lab_only(con
     deployments.save(context.paths, lab)
     record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
     record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
-    named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
-    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
+    frame = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
+    with Fleet(Answering(frame), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
         follow_to_end(context, fleet, record, limit_s=20.0)
 
 
@@ -57,8 +57,8 @@ def test_follow_to_end_notes_how_the_run_ended_and_finishes_it(learning: Learnin
     context = learning.open_context()
     record, nodes = leave_run(learning)
     with Fleet(nodes, make_nodes(1)) as fleet:
-        followed = follow_to_end(context, fleet, record, limit_s=20.0)
-    assert followed.verdict is not None
+        outcome = follow_to_end(context, fleet, record, limit_s=20.0)
+    assert outcome.verdict is not None
     assert [(end.code, end.seconds) for end in record.node_exits] == [(0, 1.5)]
     assert [(end.rank, end.code) for end in record.rank_exits] == [(0, 0)]
     assert (record.state, record.ended) == ("succeeded", "2026-01-31T14:25:02+00:00"), "when its last node did"

@@ -18,7 +18,7 @@ BEGAN = 1000.0
 
 
 def write_log(folder: Path, *pieces: tuple[float, bytes], part: LogPart | None = None, newest: float = 0.0) -> StoredLog:
-    """A log whose pieces arrived so many seconds after the run began."""
+    """Return a log whose pieces arrived so many seconds after the run began."""
     path, times, size = folder / "node0-rank0.log", folder / "node0-rank0.times", 0
     with path.open("wb") as log, times.open("w") as notes:
         for seconds, data in pieces:
@@ -76,8 +76,8 @@ def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
 
 def test_line_without_a_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
-    with log.path.open("ab") as more:
-        more.write(b"two\n")
+    with log.path.open("ab") as stream:
+        stream.write(b"two\n")
     assert read_timed_lines(log) == [(3.0, b"one\n"), (3.0, b"two\n")]
     log.times.unlink()
     assert read_timed_lines(log) == [(0.0, b"one\ntwo\n")]

@@ -12,11 +12,11 @@ from tests.learning import Learning
 
 def test_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     (running.root / "mine.py").write_text("print('mine')\n")
-    said = running.types("run", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
-    assert "mine.py by depth" in said.out
-    assert "deliverable" not in said.out
+    result = running.types("run", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
+    assert "mine.py by depth" in result.out
+    assert "deliverable" not in result.out
     table = next((running.workspace / "runs/scripts/mine.py").glob("*/sweep.md"))
-    assert str(table) in said.out
+    assert str(table) in result.out
     assert table.read_text().startswith("# mine.py, by depth")
     assert [point["verdict"] for point in record_of(running, "scripts/mine.py")["points"]] == [None, None]
     assert not (running.workspace / "deliverables").exists()
@@ -28,8 +28,8 @@ def record_of(learning: Learning, place: str = "1.1") -> Any:
 
 
 def test_sweep_keeps_every_value_in_one_record_table_and_plot(running: Learning) -> None:
-    said = running.types("run", "1.1", "--sweep", "depth=4,8,32")
-    assert said.err.splitlines()[-3:] == [
+    result = running.types("run", "1.1", "--sweep", "depth=4,8,32")
+    assert result.err.splitlines()[-3:] == [
         f"✓ {number} of 3, depth={depth}: succeeded" for number, depth in ((1, 4), (2, 8), (3, 32))
     ]
     for words in (
@@ -40,8 +40,8 @@ def test_sweep_keeps_every_value_in_one_record_table_and_plot(running: Learning)
         "Side by side: gpucourse compare",
         "Next: gpucourse ",
     ):
-        assert words in said.out, words
-    assert "sweep-depth.png" not in said.out, "--verbose lists the files"
+        assert words in result.out, words
+    assert "sweep-depth.png" not in result.out, "--verbose lists the files"
     record = record_of(running)
     assert [(point["value"], point["state"], point["verdict"]) for point in record["points"]] == [
         (4, "succeeded", "passed"), (8, "succeeded", "passed"), (32, "succeeded", "passed")
@@ -57,8 +57,8 @@ def test_sweep_keeps_every_value_in_one_record_table_and_plot(running: Learning)
 
 
 def test_sweep_goes_on_after_a_value_that_fails(running: Learning) -> None:
-    said = running.types("run", "1.1", "--sweep", "depth=4,13,15,8", code=4)
-    assert "2 of 4 values of depth failed: 13, 15" in said.err
+    result = running.types("run", "1.1", "--sweep", "depth=4,13,15,8", code=4)
+    assert "2 of 4 values of depth failed: 13, 15" in result.err
     record = record_of(running)
     assert [point["state"] for point in record["points"]] == ["succeeded", "failed", "failed", "succeeded"]
     assert record["points"][2]["error"] == "node0 does not answer"
@@ -66,23 +66,23 @@ def test_sweep_goes_on_after_a_value_that_fails(running: Learning) -> None:
 
 
 def test_sweep_names_a_check_that_does_not_pass(running: Learning) -> None:
-    said = running.types("run", "1.1", "--sweep", "depth=14,4", code=5)
-    assert "checks did not pass for depth=14" in said.err
+    result = running.types("run", "1.1", "--sweep", "depth=14,4", code=5)
+    assert "checks did not pass for depth=14" in result.err
     run = record_of(running)["points"][0]["run"]
-    assert said.err.rstrip().endswith(f"gpucourse check 1.1 --run {run}")
+    assert result.err.rstrip().endswith(f"gpucourse check 1.1 --run {run}")
     assert "expected true [wet]" in running.types("check", "1.1", "--run", run, code=5).out
     running.types("check", "1.1")
 
 
 def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> None:
-    said = running.types("run", "1.1", "--sweep", "depth=4,16,8", code=130)
-    assert "the sweep stopped after 1 of 3 values" in said.err
+    result = running.types("run", "1.1", "--sweep", "depth=4,16,8", code=130)
+    assert "the sweep stopped after 1 of 3 values" in result.err
     record = record_of(running)
     assert (record["state"], len(record["points"]), record["values"]) == ("stopped", 1, [4, 16, 8])
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
         (["--sweep", "depth=1,5000"], "5000 is above 1000"),
@@ -97,8 +97,8 @@ def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> Non
         (["--sweep", "depth=1,2", "--all"], "cannot be combined"),
     ],
 )
-def test_sweep_with_wrong_words_names_them(running: Learning, words: list[str], said: str) -> None:
-    assert said in running.types("run", "1.1", *words, code=2).err
+def test_sweep_with_wrong_words_names_them(running: Learning, words: list[str], message: str) -> None:
+    assert message in running.types("run", "1.1", *words, code=2).err
     assert not (running.workspace / "runs").exists()
 
 

@@ -68,8 +68,8 @@ def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, 
     evidence = gather(context, exercise, thorough=False)
     assert [part.id for part in evidence.parts] == ["preload"]
     assert read_signs(evidence).yours
-    shown = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
-    states = [block.pairs[-1][1] for block in shown if isinstance(block, Facts)]
+    parts = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
+    states = [block.pairs[-1][1] for block in parts if isinstance(block, Facts)]
     assert states == [Cell("not needed", "dim"), Cell("right", "good")]
 
 

@@ -29,7 +29,7 @@ LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
 
 
 def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
-    """The record of a lab that exists."""
+    """Record a lab that exists."""
     stands = tuple(
         Node(name=f"node{n}", role="worker" if n else "head", mode="local", address="127.0.0.1", port=2200 + n,
              private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")
@@ -43,11 +43,11 @@ def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> N
 
 
 def make_request(
-    tmp_path: Path, exercise_id: str, nodes: int, *, link: str = "", typed: int | None = None
+    tmp_path: Path, exercise_id: str, nodes: int, *, link: str = "", number: int | None = None
 ) -> tuple[LaunchRequest, list[str]]:
     context, events = fakes.context_in(tmp_path)
     lab(context, nodes, link=link)
-    run = resolve(context, RunRequest(exercise=exercise_id, nodes=typed))
+    run = resolve(context, RunRequest(exercise=exercise_id, nodes=number))
     launch_request = make_launch_request(context, run, local=True)
     return launch_request, [event.text for event in events if isinstance(event, Note)]
 
@@ -60,8 +60,8 @@ def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link
 def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
     _, notes = make_request(tmp_path, "3.7", 2)
     assert notes == ["3.7 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
-    for nodes, typed in ((4, None), (2, 2)):  # enough, or asked for
-        assert make_request(tmp_path / str(nodes), "3.7", nodes, typed=typed)[1] == []
+    for nodes, number in ((4, None), (2, 2)):  # enough, or asked for
+        assert make_request(tmp_path / str(nodes), "3.7", nodes, number=number)[1] == []
 
 
 def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context,
 
 
 @pytest.mark.parametrize(
-    ("mode", "needs", "what", "cure"),
+    ("mode", "needs", "message", "cure"),
     [
         (
             "local",
@@ -90,7 +90,7 @@ def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context,
     ],
 )
 def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
-    context: Context, mode: Mode, needs: dict[str, tuple[str, ...]], what: str, cure: str
+    context: Context, mode: Mode, needs: dict[str, tuple[str, ...]], message: str, cure: str
 ) -> None:
     lab(context, 1)
     launch_request = make_launch_request(context, resolve(context, RunRequest(exercise="3.1")), local=True)
@@ -99,7 +99,7 @@ def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
         raise AssertionError(f"nothing but the look at the node was expected: {command}")
 
     fleet = fakes.fleet_of(answer, replace(fakes.node("node0"), mode=mode))
-    with pytest.raises(MissingError, match=what) as error:
+    with pytest.raises(MissingError, match=message) as error:
         plan_on(context, fleet, replace(launch_request, **needs), find_launcher("torchrun"))  # type: ignore[arg-type]
     assert error.value.hint.endswith(cure)
 
@@ -111,24 +111,24 @@ def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Contex
     request = RunRequest(exercise="3.1", extra=(other,))
     with pytest.raises(UsageError, match="has a file of its own named"):
         make_launch_request(context, resolve(context, request), local=True)
-    mine = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
-    assert make_launch_request(context, resolve(context, RunRequest(exercise="3.1", extra=(mine,))), local=True).uploads
+    file = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
+    assert make_launch_request(context, resolve(context, RunRequest(exercise="3.1", extra=(file,))), local=True).uploads
 
 
 @pytest.mark.parametrize(
-    ("launcher", "nodes", "deployed", "says"),
+    ("launcher", "nodes", "deployed", "is_announced"),
     [("python", None, 2, True), ("python", 2, 2, False), ("python", None, 1, False), ("torchrun", None, 2, False)],
 )
 def test_script_that_python_starts_on_each_node_is_announced(
-    tmp_path: Path, launcher: str, nodes: int | None, deployed: int, says: bool
+    tmp_path: Path, launcher: str, nodes: int | None, deployed: int, is_announced: bool
 ) -> None:
     context, events = fakes.context_in(tmp_path)
     lab(context, deployed)
     (tmp_path / "own.py").write_text("print(1)\n")
     request = RunRequest(exercise="3.1", script=tmp_path / "own.py", launcher=launcher, nodes=nodes)
     make_launch_request(context, resolve(context, request), local=True)
-    told = "own.py is started 2 times, once on each node; --nodes 1 starts it once"
-    assert (told in [event.text for event in events if isinstance(event, Note)]) is says
+    message = "own.py is started 2 times, once on each node; --nodes 1 starts it once"
+    assert (message in [event.text for event in events if isinstance(event, Note)]) is is_announced
 
 
 def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context: Context, tmp_path: Path) -> None:

@@ -38,16 +38,16 @@ def test_verdict_on_an_exercise_about_all_ranks_fails_after_split_groups(learnin
     metrics = {**METRICS, "springs": METRICS["springs"][:2]}
     good = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(2, 2))
     assert good.verdict == "passed"
-    split = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(1, 1))
-    assert split.verdict == "failed"
-    said = learning.types("check", "1.1", "--run", split.id, code=5).out
-    assert "All ranks are in one process group: 2 ranks were planned as one process group" in " ".join(said.split())
-    own = learning.record(own_script="/home/me/train.py", world_size=2, launcher="torchrun", rank_exits=ends(0, 0))
-    assert "torch made no process group" in learning.types("show", "train.py", "--run", own.id).out
-    document = learning.types("show", "train.py", "--run", own.id, "--json").document
+    split_run = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(1, 1))
+    assert split_run.verdict == "failed"
+    output = learning.types("check", "1.1", "--run", split_run.id, code=5).out
+    assert "All ranks are in one process group: 2 ranks were planned as one process group" in " ".join(output.split())
+    own_run = learning.record(own_script="/home/me/train.py", world_size=2, launcher="torchrun", rank_exits=ends(0, 0))
+    assert "torch made no process group" in learning.types("show", "train.py", "--run", own_run.id).out
+    document = learning.types("show", "train.py", "--run", own_run.id, "--json").document
     assert document["run"]["group_sizes"] == [0, 0]
-    assert document["run"]["warnings"] == [own.split_world]
-    assert json.loads((learning.folder(own) / "run.json").read_text())["rank_exits"][0]["group"] == 0
+    assert document["run"]["warnings"] == [own_run.split_world]
+    assert json.loads((learning.folder(own_run) / "run.json").read_text())["rank_exits"][0]["group"] == 0
 
 
 def test_judge_own_checks_of_a_damaged_record_names_the_check(learning: Learning) -> None:

@@ -15,7 +15,7 @@ def test_new_record_holds_the_prediction_before_the_run_starts(learning: Learnin
         run_id=run_id, exercise="1.1", launcher="python", mode="local", script="source.py", parameters={}, commands=(),
         uploads=(), master_address="", master_port=0, timeout_s=60.0, collective_timeout_s=60.0,
     )  # fmt: skip
-    given = GivenPrediction(id="faster", answer="1.8")
-    record = new_record(context, resolve(context, RunRequest(exercise="1.1", prediction=given)), lab, plan)
+    prediction = GivenPrediction(id="faster", answer="1.8")
+    record = new_record(context, resolve(context, RunRequest(exercise="1.1", prediction=prediction)), lab, plan)
     assert record.state == "planned"
-    assert runs.reread(context.paths, record).prediction == given
+    assert runs.reread(context.paths, record).prediction == prediction

@@ -26,8 +26,8 @@ def test_follow_on_finishes_a_run_that_ended_unattended_and_then_reads_its_verdi
     context = replace(learning.open_context(), make_transport=lambda _key: nodes)
     with Connections(context) as connections:
         first = follow_on(context, record, connections, limit_s=20.0)
-        asked = nodes.list_verbs("node0")
-        again = follow_on(context, record, connections)
+        verbs = nodes.list_verbs("node0")
+        second = follow_on(context, record, connections)
         assert collect_later(context, first.record, connections) == first.record, "no job of it is left"
-    assert (first.record.state, first.verdict) == ("succeeded", again.verdict)
-    assert nodes.list_verbs("node0") == asked
+    assert (first.record.state, first.verdict) == ("succeeded", second.verdict)
+    assert nodes.list_verbs("node0") == verbs

@@ -13,8 +13,8 @@ def test_list_settled_runs_has_a_reason_for_one_whose_nodes_are_silent_and_for_o
     deploy(learning)
     done, away, damaged = learning.record(), learning.record(state="running", collected=False), learning.record()
     (learning.folder(damaged) / "run.json").write_text("{")
-    listed, errors = list_settled_runs(replace(learning.context, make_transport=lambda _key: SilentNodes()))
-    assert [(item.record.id, item.record.state, item.detail) for item in listed] == [
+    listing, errors = list_settled_runs(replace(learning.context, make_transport=lambda _key: SilentNodes()))
+    assert [(item.record.id, item.record.state, item.detail) for item in listing] == [
         (done.id, "succeeded", ""),
         (away.id, "running", "node0 does not answer"),
     ]

@@ -128,14 +128,14 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchR
     )
 
 
-def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
-    """What is told on the way; raises where it is not enough."""
-    told: list[str] = []
-    context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
+def enough(launch_request: LaunchRequest, queue: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
+    """Return what is reported on the way; raise if the cluster has not enough."""
+    messages: list[str] = []
+    context: Any = SimpleNamespace(watch=lambda event: messages.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._check_nodes(context.watch, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
-    return told
+    slurm._check_nodes(context.watch, launch_request, queue, nodes, gpus, deploy=slurm._deploy(lab))
+    return messages
 
 
 def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
@@ -157,17 +157,23 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
         partition(node("g2"), name="gpu", default=False),
     )
     usual = request(partition="gpu")
-    own = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
+    own_request = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
     bare = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
     several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
-    assert [slurm._choose_partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
-    assert [slurm._choose_partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
-    assert [node.name for node in slurm._choose_partition(own, several).nodes] == ["g1", "g2"]
+    assert [slurm._choose_partition(launch_request, here).name for launch_request in (usual, own_request, bare)] == [
+        "gpu",
+        "gpu-short",
+        "cpu",
+    ]
+    assert [slurm._choose_partition(launch_request, several).name for launch_request in (usual, own_request)] == [
+        "gpu-short,gpu"
+    ] * 2
+    assert [node.name for node in slurm._choose_partition(own_request, several).nodes] == ["g1", "g2"]
     assert slurm._choose_partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
-    typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
-    assert slurm._choose_partition(typed, several).name == "cpu"
-    assert enough(own, slurm._choose_partition(own, here), 1) == []
-    absent = replace(own, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
+    named_request = replace(own_request, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
+    assert slurm._choose_partition(named_request, several).name == "cpu"
+    assert enough(own_request, slurm._choose_partition(own_request, here), 1) == []
+    absent = replace(own_request, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
         slurm._choose_partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
@@ -193,34 +199,34 @@ def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: 
 
 
 @pytest.mark.parametrize(
-    ("processes", "gpus", "what"),
+    ("processes", "gpus", "message"),
     [
         (8, 1, "1 node was asked for, and the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
         (None, 2, "1 node was asked for, and the partition gpu has 0 nodes with 2 GPU each"),
     ],
 )
-def test_more_than_a_node_has_is_refused(processes: int | None, gpus: int, what: str) -> None:
-    with pytest.raises(UsageError, match=what) as caught:
+def test_more_than_a_node_has_is_refused(processes: int | None, gpus: int, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         enough(replace(request(gpus=gpus), processes=processes), partition(node("a")), 1, gpus=gpus)
     assert "sinfo -N -o '%N %c %G'" in caught.value.hint
 
 
 def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
-    where = partition(
+    queue = partition(
         node("a"), node("b", state="down*", reason="Not responding"), node("c", state="drained", reason="bad fan")
     )
     with pytest.raises(MissingError, match=r"b is down\* \(Not responding\); c is drained \(bad fan\)") as caught:
-        enough(request(), where, 2)
+        enough(request(), queue, 2)
     assert "scontrol update nodename=b state=resume" in caught.value.hint
-    assert enough(request(), where, 1) == [
+    assert enough(request(), queue, 1) == [
         "b is down* (Not responding); the others are enough", "c is drained (bad fan); the others are enough",
     ]  # fmt: skip
 
 
 def test_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
-    where = partition(node("a", gpus=0))
-    assert slurm.choose_gpus(request(), where, 1) == 0
-    assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
+    queue = partition(node("a", gpus=0))
+    assert slurm.choose_gpus(request(), queue, 1) == 0
+    assert "has a GPU that Slurm knows of" in enough(request(), queue, 1, gpus=0)[0]
 
 
 def make_record(*rows: JobRow, own: str | None = None) -> RunRecord:

@@ -16,12 +16,14 @@ def test_terminal_starts_in_the_folder_of_the_run_with_its_variables(context: Co
     """The line is run as sshd runs it, with a command that prints in the place of srun."""
     (work := tmp_path / "it's work").mkdir()
     plan = _name_plan(make_plan(request({"kind": "slurm-pty"})), "20260131-142501-otter")
-    said = (
+    program = (
         "import os; print(os.getcwd(), *(os.environ[name] for name in ('GPUCOURSE_OUT', 'TMPDIR', 'SLURM_JOB_NAME')), sep='|')"
     )
-    command = replace(plan.commands[0], argv=("python", "-c", said), node=replace(plan.commands[0].node, python=sys.executable))
+    command = replace(
+        plan.commands[0], argv=("python", "-c", program), node=replace(plan.commands[0].node, python=sys.executable)
+    )
     place = SessionState(rows=[], gpus=0, work=str(work), outputs="/o $HOME", places={"TMPDIR": "/t 1"})
     *words, line = _terminal(context.paths, deployment(), replace(plan, commands=(command,)), place)
     assert words == ["-tt", "-q", "-F", str(context.paths.stack("m3-local").ssh_config), "node0"]
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{work}|/o $HOME|/t 1|2.9-otter\n"
+    result = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
+    assert result.stdout == f"{work}|/o $HOME|/t 1|2.9-otter\n"

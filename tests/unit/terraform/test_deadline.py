@@ -42,13 +42,13 @@ class Node:
     def deadline(self, text: str) -> None:
         (self.state / "deadline").write_text(text)
 
-    def look(self, **more: str) -> str:
+    def look(self, **options: str) -> str:
         """One look at the deadline; what was done to end the node."""
         environment = {
             "GPUCOURSE_ROOT": str(self.root),
             "TTL_SECONDS": str(4 * HOUR),
             "PATH": f"{self.root}/bin:/usr/bin:/bin",
-            **more,
+            **options,
         }
         subprocess.run(["bash", str(FILES / "deadline.sh")], env=environment, check=True, timeout=STUCK_S, capture_output=True)
         return self.commands_run
@@ -63,12 +63,12 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path / "a node")
 
 
-@pytest.mark.parametrize("passed", [0, 10 * HOUR])
-def test_deadline_ends_the_node_and_leaves_the_reason(node: Node, passed: int) -> None:
-    node.deadline(f"{NOW - passed}")
-    done = node.look()
-    assert done.splitlines()[-1] == "systemctl poweroff"
-    assert "this node ends: the deadline passed at 20" in done
+@pytest.mark.parametrize("minutes", [0, 10 * HOUR])
+def test_deadline_ends_the_node_and_leaves_the_reason(node: Node, minutes: int) -> None:
+    node.deadline(f"{NOW - minutes}")
+    output = node.look()
+    assert output.splitlines()[-1] == "systemctl poweroff"
+    assert "this node ends: the deadline passed at 20" in output
     assert "the deadline passed" in (node.state / "ended").read_text()
     assert "the deadline passed" in (node.root / "dev/console").read_text()
 
@@ -111,9 +111,9 @@ def test_end_node_does_not_wait_for_a_shared_folder(node: Node) -> None:
         node.stand_in(name, f'echo "{name} $*" >>"{node.root}/done"')
     node.stand_in("umount", f'echo "umount $*" >>"{node.root}/done"; exit 32')
     node.deadline(f"{NOW}")
-    done = node.look(SHARED_FOLDER="/shared").splitlines()
-    assert [line.split()[0] for line in done] == ["logger", "wall", "umount", "systemctl"]
-    assert done[-2:] == [f"umount --internal-only --lazy {node.root}/shared", "systemctl poweroff"]
+    output = node.look(SHARED_FOLDER="/shared").splitlines()
+    assert [line.split()[0] for line in output] == ["logger", "wall", "umount", "systemctl"]
+    assert output[-2:] == [f"umount --internal-only --lazy {node.root}/shared", "systemctl poweroff"]
 
 
 def test_end_node_forces_a_poweroff_that_is_refused(node: Node) -> None:

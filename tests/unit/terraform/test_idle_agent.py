@@ -43,19 +43,19 @@ class Clock:
         self.view: Any = None
         self.at_rest = agent.Sight(now=self.now, boot="first", set_up=True, gpu_percent=0.0)
 
-    def look(self, minutes: float = 1, **seen: Any) -> Any:
+    def look(self, minutes: float = 1, **fields: Any) -> Any:
         """Look each minute for so long, each time at the same; the view after the last look."""
         for _ in range(int(minutes)):
             self.now += MINUTE_S
-            self.view = agent.decide(replace(self.at_rest, now=self.now, **seen), self.view, LIMIT_S)
+            self.view = agent.decide(replace(self.at_rest, now=self.now, **fields), self.view, LIMIT_S)
             if self.view.end:
                 break
         return self.view
 
-    def minutes_to_the_end(self, **seen: Any) -> int:
+    def minutes_to_the_end(self, **fields: Any) -> int:
         """How many more looks it takes until the node ends; fails after ten hours."""
         for count in range(1, 600):
-            if self.look(**seen).end:
+            if self.look(**fields).end:
                 return count
         raise AssertionError("the node never ends")
 
@@ -87,11 +87,11 @@ def test_decide_ends_a_node_after_half_an_hour_of_rest(clock: Clock) -> None:
     assert view.now - view.idle_since == LIMIT_S
 
 
-@pytest.mark.parametrize(("seen", "why"), IN_USE.values(), ids=IN_USE)
-def test_decide_ends_no_node_in_use_and_starts_the_half_hour_anew(clock: Clock, seen: dict[str, Any], why: str) -> None:
-    view = clock.look(24 * 60, **seen)
+@pytest.mark.parametrize(("fields", "reason"), IN_USE.values(), ids=IN_USE)
+def test_decide_ends_no_node_in_use_and_starts_the_half_hour_anew(clock: Clock, fields: dict[str, Any], reason: str) -> None:
+    view = clock.look(24 * 60, **fields)
     assert (view.end, view.idle_since, view.ends_at) == (False, None, None)
-    assert view.busy == (why,)
+    assert view.busy == (reason,)
     assert clock.minutes_to_the_end() == 31
 
 
@@ -208,8 +208,8 @@ def test_remember_keeps_what_it_saw_unless_it_is_damaged(root: Path) -> None:
     machine.remember(view)
     known = machine.last_view()
     assert (known.now, known.boot, known.idle_since) == (view.now, view.boot, view.idle_since)
-    written = json.loads((root / "var/lib/gpucourse/idle.json").read_text())
-    assert written == {**asdict(view), "busy": [], "version": 1}
+    state = json.loads((root / "var/lib/gpucourse/idle.json").read_text())
+    assert state == {**asdict(view), "busy": [], "version": 1}
     for text in ("", "[]", "{}", '{"now": "x", "boot": "first", "idle_since": 1}'):
         (root / "var/lib/gpucourse/idle.json").write_text(text)
         assert machine.last_view() is None

@@ -94,21 +94,21 @@ class Terminal:
 
 @contextmanager
 def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
-    """A pseudo-terminal of that size."""
+    """Yield a pseudo-terminal of that size."""
     import fcntl
     import struct
     import termios
     import tty
 
-    ours, theirs = os.openpty()
-    tty.setraw(theirs)
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     pieces: list[bytes] = []
 
     def read() -> None:
         while True:
             try:
-                piece = os.read(ours, 1 << 16)
+                piece = os.read(master, 1 << 16)
             except OSError:  # the other side has closed
                 return
             if not piece:
@@ -117,8 +117,8 @@ def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+    with os.fdopen(slave, "w", encoding="utf-8") as stream:
         yield Terminal(stream, pieces)
     reader.join(STUCK_S)
     assert not reader.is_alive()
-    os.close(ours)
+    os.close(master)

@@ -18,7 +18,7 @@ from gpucourse.units import now_utc
 
 
 def text(view: View) -> str:
-    """The view in a pipe; drawing it on a narrow terminal must work as well."""
+    """Return the view in a pipe; drawing it on a narrow terminal must work as well."""
     assert render(view, width=60, colour=True)
     return render(view)
 

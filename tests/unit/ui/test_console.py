@@ -20,35 +20,35 @@ def face(
     *, as_json: bool = False, quiet: bool = False, verbose: bool = False, environ: dict[str, str] | None = None
 ) -> tuple[Console, io.StringIO, io.StringIO]:
     out, err = io.StringIO(), io.StringIO()
-    made = Console(json=as_json, quiet=quiet, verbose=verbose, stdout=out, stderr=err, environ=environ or {})
-    return made, out, err
+    console = Console(json=as_json, quiet=quiet, verbose=verbose, stdout=out, stderr=err, environ=environ or {})
+    return console, out, err
 
 
 def test_show_in_a_pipe_is_plain_and_says_its_mode_once_in_each_stream() -> None:
-    shown, out, err = face()
-    shown.mode("local")
-    shown.show(VIEW)
-    shown.show(VIEW)
+    console, out, err = face()
+    console.mode("local")
+    console.show(VIEW)
+    console.show(VIEW)
     block = "A title\n\nname   state\nnode0  ready\n"
     assert out.getvalue() == f"simulated nodes (mode: local)\n\n{block}{block}"
     assert err.getvalue() == "simulated nodes (mode: local)\n\n", "the streams may go to two files"
 
 
 def test_quiet_leaves_results_and_warnings() -> None:
-    shown, out, err = face(quiet=True)
-    shown.mode("local")
-    shown.note("made a workspace")
-    shown.warn("torch is missing")
-    shown.show(View(blocks=(Paragraph("the result"),)))
+    console, out, err = face(quiet=True)
+    console.mode("local")
+    console.note("made a workspace")
+    console.warn("torch is missing")
+    console.show(View(blocks=(Paragraph("the result"),)))
     assert err.getvalue() == "! torch is missing\n"
     assert out.getvalue() == "the result\n"
 
 
 def test_error_is_what_happened_what_to_type_and_the_log() -> None:
-    shown, out, err = face()
-    shown.error(UnknownName("exercise", "3.9", ["3.1", "3.2"]))
-    shown.error(GpucourseError("terraform failed\non two lines", hint="gpucourse deploy 3", log=Path("/w/apply.log")))
-    shown.error(GpucourseError("no cure"))
+    console, out, err = face()
+    console.error(UnknownName("exercise", "3.9", ["3.1", "3.2"]))
+    console.error(GpucourseError("terraform failed\non two lines", hint="gpucourse deploy 3", log=Path("/w/apply.log")))
+    console.error(GpucourseError("no cure"))
     assert err.getvalue().splitlines() == [
         "there is no exercise '3.9'. Did you mean 3.1 or 3.2?",
         "→ known: 3.1, 3.2",
@@ -62,9 +62,9 @@ def test_error_is_what_happened_what_to_type_and_the_log() -> None:
 
 
 def test_error_about_a_manifest_stays_one_complaint_a_line() -> None:
-    shown, _, err = face()
+    console, _, err = face()
     long = "modules/03/module.yaml: exercises.0.launch.nodes: " + "very " * 40 + "wrong"
-    shown.error(ManifestError([long, "modules/03/module.yaml: id: missing"], hint="see the schema"))
+    console.error(ManifestError([long, "modules/03/module.yaml: id: missing"], hint="see the schema"))
     assert err.getvalue().splitlines() == [long, "modules/03/module.yaml: id: missing", "→ see the schema"]
 
 
@@ -79,18 +79,18 @@ def make_error() -> GpucourseError:
 
 
 def test_error_has_a_traceback_only_when_verbose() -> None:
-    shown, _, err = face()
-    shown.error(make_error())
+    console, _, err = face()
+    console.error(make_error())
     assert "Traceback" not in err.getvalue()
-    shown, _, err = face(verbose=True)
-    shown.error(make_error())
+    console, _, err = face(verbose=True)
+    console.error(make_error())
     assert "KeyError: 'inner'" in err.getvalue()
     assert err.getvalue().endswith("outer\n→ hint\n")
 
 
 def test_error_as_a_document() -> None:
-    shown, out, err = face(as_json=True)
-    shown.error(StorageError("no space", hint="df -h", log=Path("/w/x.log")))
+    console, out, err = face(as_json=True)
+    console.error(StorageError("no space", hint="df -h", log=Path("/w/x.log")))
     assert json.loads(out.getvalue()) == {
         "version": 1,
         "error": {"code": "storage", "what": "no space", "hint": "df -h", "log": "/w/x.log", "exit_code": 3},
@@ -99,10 +99,10 @@ def test_error_as_a_document() -> None:
 
 
 def test_document_is_only_ever_one() -> None:
-    shown, out, err = face(as_json=True)
-    shown.document({"run": {"id": "x"}})
-    shown.show(VIEW)
-    shown.error(GpucourseError("a check did not pass"))
+    console, out, err = face(as_json=True)
+    console.document({"run": {"id": "x"}})
+    console.show(VIEW)
+    console.error(GpucourseError("a check did not pass"))
     assert json.loads(out.getvalue()) == {"version": 1, "run": {"id": "x"}}
     assert err.getvalue() == "a check did not pass\n"
 
@@ -114,11 +114,11 @@ class Listed:
 
 
 def test_document_holds_records_paths_and_text_that_is_not_utf8() -> None:
-    shown, out, _ = face(as_json=True)
+    console, out, _ = face(as_json=True)
     record = RunRecord(
         id="r", exercise="3.2", module="3", stack="s", mode="local", launcher="torchrun", state="running", created="now"
     )
-    shown.document({"runs": [Listed(record, Path("/w"))], "file": "x\udcff", "bell": "\x07\x9b\u202e"})
+    console.document({"runs": [Listed(record, Path("/w"))], "file": "x\udcff", "bell": "\x07\x9b\u202e"})
     document = json.loads(out.getvalue())
     assert document["version"] == 1
     assert document["runs"][0]["record"]["state"] == "running"
@@ -130,11 +130,11 @@ def test_document_holds_records_paths_and_text_that_is_not_utf8() -> None:
 
 def test_console_lets_no_escape_out() -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jname\x07\x9b1m[red]x[/red]"
-    shown, out, err = face()
-    shown.show(View(title=evil, blocks=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
-    shown.note(evil)
-    shown.warn(evil)
-    shown.error(GpucourseError(evil, hint=evil, log=Path(f"/w/{evil}")))
+    console, out, err = face()
+    console.show(View(title=evil, blocks=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
+    console.note(evil)
+    console.warn(evil)
+    console.error(GpucourseError(evil, hint=evil, log=Path(f"/w/{evil}")))
     for text in (out.getvalue(), err.getvalue()):
         assert text.replace("\n", "").isprintable()
         assert "[red]x[/red]" in text
@@ -146,20 +146,20 @@ def test_console_lets_no_escape_out() -> None:
 )
 def test_terminal_gets_what_its_environment_allows(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
     with terminal(columns=70) as screen:
-        shown = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
-        assert shown.width(shown.out) == 70
-        assert shown.can_redraw(shown.err) is moves
-        shown.mode("local")
-        shown.show(VIEW)
-        shown.error(GpucourseError("it failed", hint="again"))
+        console = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
+        assert console.width(console.out) == 70
+        assert console.can_redraw(console.err) is moves
+        console.mode("local")
+        console.show(VIEW)
+        console.error(GpucourseError("it failed", hint="again"))
     assert ("\x1b[" in screen.received) is colours
     assert screen.received.count("mode: local") == 1, "one terminal shows both streams"
     assert "node0" in screen.received
 
 
-@pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("YES \n", True), ("n\n", False), ("\n", False), ("", False)])
-def test_ask_takes_anything_but_yes_for_no(typed: str, agreed: bool) -> None:
-    shown, out, err = face()
-    assert shown.ask("Spend $1?", io.StringIO(typed)) is agreed
-    assert err.getvalue() == "Spend $1? [y/N] " + ("" if typed else "\n")
+@pytest.mark.parametrize(("words", "agreed"), [("y\n", True), ("YES \n", True), ("n\n", False), ("\n", False), ("", False)])
+def test_ask_takes_anything_but_yes_for_no(words: str, agreed: bool) -> None:
+    console, out, err = face()
+    assert console.ask("Spend $1?", io.StringIO(words)) is agreed
+    assert err.getvalue() == "Spend $1? [y/N] " + ("" if words else "\n")
     assert out.getvalue() == ""

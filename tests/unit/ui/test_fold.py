@@ -19,11 +19,11 @@ def fold_pieces(logs: Mapping[int, Iterable[bytes]]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "shown"),
+    ("ranks", "output"),
     [([0], "[r0]"), ([3, 1, 2, 0], "[r0-3]"), ([0, 2, 3], "[r0,2-3]"), ([1, 3, 5], "[r1,3,5]"), ([9, 10, 11], "[r9-11]")],
 )
-def test_label_joins_ranks_to_ranges(ranks: list[int], shown: str) -> None:
-    assert label(ranks) == shown
+def test_label_joins_ranks_to_ranges(ranks: list[int], output: str) -> None:
+    assert label(ranks) == output
 
 
 def test_fold_shows_equal_lines_once_and_others_by_rank() -> None:
@@ -71,7 +71,7 @@ def test_fold_reads_little_ahead_of_what_it_shows() -> None:
 
 
 def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
-    """A log of each rank with these lines in an order of its own."""
+    """Return a log of each rank with these lines in an order of its own."""
     choices = random.Random(7)
     places = range(0, len(lines), within)
     return ["\n".join(line for at in places for line in choices.sample(lines[at : at + within], within)) for _ in range(ranks)]

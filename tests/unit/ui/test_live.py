@@ -119,7 +119,7 @@ def test_terminal_shows_a_tree_that_freezes() -> None:
         for event in list_events():
             live(event)
 
-    emulator, sent = show_on_terminal(work)
+    emulator, output = show_on_terminal(work)
     assert emulator.lines == [
         "✓ planning                                    0.31 s",
         "✗ building module-3-local                     1.25 s",
@@ -133,7 +133,7 @@ def test_terminal_shows_a_tree_that_freezes() -> None:
         "· all done",
     ]
     assert emulator.cursor_visible
-    assert "\x1b[32m✓" in sent
+    assert "\x1b[32m✓" in output
 
 
 def show_logs(live: Live) -> None:
@@ -146,12 +146,12 @@ def show_logs(live: Live) -> None:
 
 
 def test_terminal_shows_logs_before_the_end_of_their_stage() -> None:
-    emulator, sent = show_on_terminal(lambda live, _screen: show_logs(live))
+    emulator, output = show_on_terminal(lambda live, _screen: show_logs(live))
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
     assert emulator.lines[-1].startswith("✓ running 3.2")
-    assert "\x1b[36m[n0 r0] \x1b[0mepoch 0" in sent
-    assert "\x1b[35m[n1 r1] \x1b[0mepoch 0" in sent
+    assert "\x1b[36m[n0 r0] \x1b[0mepoch 0" in output
+    assert "\x1b[35m[n1 r1] \x1b[0mepoch 0" in output
 
 
 @pytest.mark.parametrize("moving", [True, False])

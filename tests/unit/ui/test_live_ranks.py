@@ -41,18 +41,18 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bar(percent: int) -> bytes:
-    """What tqdm writes."""
+    """Return what tqdm writes."""
     return b"\repoch 1: %d%%|%s| %d/100 [00:12<00:28,  2.44it/s]" % (percent, b"#" * (percent // 3), percent)
 
 
-def show(count: int, columns: int, percents: Sequence[int], failed: Sequence[int] = ()) -> list[str]:
-    """The rows of the region while so many ranks, one a node, draw bars; the last rank was heard of first."""
+def show(count: int, columns: int, percents: Sequence[int], ranks: Sequence[int] = ()) -> list[str]:
+    """Return the rows of the region while so many ranks, one a node, draw bars; the last rank was heard of first."""
     window = Window(columns)
     live = Live(window, colour=True, moving=True, clock=lambda: 0.0)
     live(Stage(name="run", text=f"running 3.2 on {name_nodes([f'node{rank}' for rank in range(count)])}"))
     for rank in reversed(range(count)):
         live(LogBytes(node=f"node{rank}", rank=rank, data=bar(percents[rank])))
-    for rank in failed:
+    for rank in ranks:
         live(RankEvent(node=f"node{rank}", rank=rank, code=1))
     Region(window, colour=True).paint([], live._rows(ELAPSED_S))
     emulator = Emulator(columns)
@@ -85,7 +85,7 @@ def test_live_shows_the_slowest_ranks_of_many(count: int, columns: int) -> None:
 
 
 def test_live_shows_failed_ranks_first_in_the_order_of_their_ends() -> None:
-    rows = show(32, 80, [50] * 32, failed=(30, 7))
+    rows = show(32, 80, [50] * 32, ranks=(30, 7))
     assert ranks_of(rows[:4]) == [30, 7, 0, 1]
     assert rows[0].startswith("[n30 r30] ✗ exit code 1 epoch 1: 50%")
     assert rows[-2] == "+12 more"

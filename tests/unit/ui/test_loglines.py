@@ -8,7 +8,7 @@ from gpucourse.ui.loglines import short, visible, visible_block
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "output"),
     [
         (b"\x1b[31mred\x1b[0m", "red"),
         (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
@@ -19,9 +19,9 @@ from gpucourse.ui.loglines import short, visible, visible_block
         (b"\r", ""),
     ],
 )
-def test_visible_makes_a_line_harmless(raw: bytes, shown: str) -> None:
-    assert visible(raw) == shown
-    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{shown}\nplain\nnext"
+def test_visible_makes_a_line_harmless(raw: bytes, output: str) -> None:
+    assert visible(raw) == output
+    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{output}\nplain\nnext"
 
 
 def test_short_of_a_foreign_name_holds_no_escape() -> None:

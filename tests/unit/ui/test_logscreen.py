@@ -16,21 +16,21 @@ def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
 
 
 def screen(*pieces: LogBytes, held_s: float = logscreen.HELD_S) -> LogScreen:
-    made = LogScreen(held_s)
+    log_screen = LogScreen(held_s)
     for piece in pieces:
-        made.feed(piece)
-    return made
+        log_screen.feed(piece)
+    return log_screen
 
 
-def take_rows(made: LogScreen) -> list[str]:
-    return [row.plain for row in made.take()]
+def take_rows(log_screen: LogScreen) -> list[str]:
+    return [row.plain for row in log_screen.take()]
 
 
-def everything(made: LogScreen) -> list[str]:
+def everything(log_screen: LogScreen) -> list[str]:
     rows: list[str] = []
-    while more := take_rows(made):
+    while more := take_rows(log_screen):
         rows += more
-    return rows + [row.plain for row in made.close()]
+    return rows + [row.plain for row in log_screen.close()]
 
 
 @pytest.mark.parametrize(
@@ -43,34 +43,36 @@ def test_take_puts_node_and_rank_before_a_line(node: str, rank: int | None, pref
 
 def test_statuses_show_a_line_without_newline_after_a_while() -> None:
     assert screen(piece(b"waiting for rank 1 ..."), held_s=60.0).statuses() == [], "not yet: the rest may be on its way"
-    made = screen(piece(b"waiting for rank 1 ..."), held_s=0.0)
-    assert [row.plain for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
-    assert take_rows(made) == []
-    assert [row.plain for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
-    assert made.close() == []
+    output = screen(piece(b"waiting for rank 1 ..."), held_s=0.0)
+    assert [row.plain for row in output.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert take_rows(output) == []
+    assert [row.plain for row in output.close()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert output.close() == []
 
 
 def test_statuses_replace_a_line_after_a_carriage_return() -> None:
-    made = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"), held_s=0.0)
-    assert [row.plain for row in made.statuses()] == ["[n0 r0]  30%"]
-    made.feed(piece(b"\r100%\n"))
-    assert made.statuses() == []
-    assert take_rows(made) == ["[n0 r0] 100%"]
-    made.feed(piece(b"windows line\r\n"))
-    assert take_rows(made) == ["[n0 r0] windows line"]
+    output = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"), held_s=0.0)
+    assert [row.plain for row in output.statuses()] == ["[n0 r0]  30%"]
+    output.feed(piece(b"\r100%\n"))
+    assert output.statuses() == []
+    assert take_rows(output) == ["[n0 r0] 100%"]
+    output.feed(piece(b"windows line\r\n"))
+    assert take_rows(output) == ["[n0 r0] windows line"]
 
 
 def test_take_counts_a_flood_to_the_last_line() -> None:
-    made = LogScreen()
+    log_screen = LogScreen()
     shown: list[str] = []
     fed = 0
     for turn in range(40):
         for rank in (0, 1):
             count = 3000 if turn % 3 else 10
-            made.feed(piece(b"".join(b"line %d of a flood\n" % (fed + number) for number in range(count)), rank, f"node{rank}"))
+            log_screen.feed(
+                piece(b"".join(b"line %d of a flood\n" % (fed + number) for number in range(count)), rank, f"node{rank}")
+            )
             fed += count
-        shown += take_rows(made)
-    shown += everything(made)
+        shown += take_rows(log_screen)
+    shown += everything(log_screen)
     missed = [
         re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown, all in logs/node\1-rank\1\.log", line) for line in shown
     ]
@@ -81,16 +83,16 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
 
 
 def test_take_keeps_a_line_of_another_rank_in_a_flood() -> None:
-    made = LogScreen()
-    made.feed(piece(b"the one line that matters\n", 1, "node1"))
+    log_screen = LogScreen()
+    log_screen.feed(piece(b"the one line that matters\n", 1, "node1"))
     for _ in range(100):
-        made.feed(piece(b"noise\n" * 1000))
-    assert "[n1 r1] the one line that matters" in take_rows(made)
+        log_screen.feed(piece(b"noise\n" * 1000))
+    assert "[n1 r1] the one line that matters" in take_rows(log_screen)
 
 
 def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
-    made = screen(piece(b"x" * 10_000 + b"\n"))
-    (line,) = take_rows(made)
+    output = screen(piece(b"x" * 10_000 + b"\n"))
+    (line,) = take_rows(output)
     assert line.endswith("… whole in logs/node0-rank0.log")
     assert len(line) < 2100
 
@@ -107,17 +109,17 @@ def test_take_keeps_a_wide_path_whole() -> None:
 
 
 def test_feed_of_many_threads_loses_nothing() -> None:
-    made = LogScreen()
+    log_screen = LogScreen()
     stop = threading.Event()
     shown: list[str] = []
 
     def printer() -> None:
         while not stop.is_set():
-            shown.extend(take_rows(made))
+            shown.extend(take_rows(log_screen))
 
     def feeder(rank: int) -> None:
         for number in range(2000):
-            made.feed(piece(b"rank %d line %d\n" % (rank, number), rank))
+            log_screen.feed(piece(b"rank %d line %d\n" % (rank, number), rank))
 
     threads = [threading.Thread(target=feeder, args=(rank,)) for rank in range(8)]
     watcher = threading.Thread(target=printer)
@@ -128,7 +130,7 @@ def test_feed_of_many_threads_loses_nothing() -> None:
         thread.join(STUCK_S)
     stop.set()
     watcher.join(STUCK_S)
-    shown += everything(made)
+    shown += everything(log_screen)
     counted = 0
     for text in shown:
         match = re.search(r"… ([\d,]+) lines? not shown", text)

@@ -35,8 +35,8 @@ def test_capture_holds_what_was_seen_and_is_bounded(tmp_path: Path) -> None:
     svg = record_screen(tmp_path / "screen.svg", lines=20_000)
     assert len(svg) < 60_000
     assert re.findall(r"(?:https?:)?//[^\s\"<>]+", svg) == ["http://www.w3.org/2000/svg"], "it needs no network"
-    shown = words(svg)
-    assert "3.2 DDP training · mode: local" in shown
+    output = words(svg)
+    assert "3.2 DDP training · mode: local" in output
     for text in (
         "gpucourse run 3.2 --nodes 2",
         "simulated nodes (mode: local)",
@@ -44,6 +44,6 @@ def test_capture_holds_what_was_seen_and_is_bounded(tmp_path: Path) -> None:
         "running 3.2",
         "✓ passed",
     ):
-        assert text in shown
-    assert "epoch 19999 <&>\ufffd\\x07" in shown
-    assert "earlier lines are in logs/" in shown
+        assert text in output
+    assert "epoch 19999 <&>\ufffd\\x07" in output
+    assert "earlier lines are in logs/" in output

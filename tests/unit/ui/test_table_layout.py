@@ -17,8 +17,8 @@ def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> lis
 
 def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
     columns: list[Column | str] = ["node", Column("lines", align="right"), Column("seen", wrap=True)]
-    ended = "its process has ended, and nobody knows why it did so"
-    lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", ended))
+    reason = "its process has ended, and nobody knows why it did so"
+    lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", reason))
     assert lines[:4] == [
         "node    lines  seen",
         "─" * 40,

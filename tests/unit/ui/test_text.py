@@ -8,7 +8,7 @@ from gpucourse.ui.text import age, clean, clean_line, format_count, hourly, usd,
 
 
 @pytest.mark.parametrize(
-    ("dirty", "shown"),
+    ("dirty", "output"),
     [
         ("plain ✓", "plain ✓"),
         ("a\tb\nc", "a\tb\nc"),
@@ -27,14 +27,14 @@ from gpucourse.ui.text import age, clean, clean_line, format_count, hourly, usd,
         ("x\udcffy", "x\\xffy"),
     ],
 )
-def test_clean_makes_escapes_harmless(dirty: str, shown: str) -> None:
-    assert clean(dirty) == shown
+def test_clean_makes_escapes_harmless(dirty: str, output: str) -> None:
+    assert clean(dirty) == output
 
 
 def test_clean_leaves_nothing_that_a_terminal_obeys() -> None:
     everything = "".join(map(chr, range(0x300))) + "".join(f"\x1b{chr(code)}" for code in range(0x100)) + "\u2066\u200f\ufeff"
-    left = [character for character in clean(everything) if not character.isprintable() and character not in "\t\n\xa0\xad"]
-    assert left == []
+    leftover = [character for character in clean(everything) if not character.isprintable() and character not in "\t\n\xa0\xad"]
+    assert leftover == []
 
 
 @pytest.mark.timeout(60)

@@ -32,7 +32,7 @@ CLOUD = {
 
 
 def store_record(paths: WorkspacePaths, target: str, *, variables: object, cloud: object = None) -> str:
-    """A record as version 0.4 wrote it: one shape for all targets."""
+    """Return a record as version 0.4 wrote it: one shape for all targets."""
     stack = f"03-{target}"
     record = {
         "version": 1, "stack": stack, "uid": "u-1", "module": "3", "title": "Parallel computing", "target": target,

@@ -50,11 +50,11 @@ def test_ensure_copies_names_a_file_that_the_course_lost(tmp_path: Path, course:
 def test_restore_puts_files_of_the_course_back_and_keeps_those_of_the_learner(tmp_path: Path, course: Path) -> None:
     paths, names = WorkspacePaths(tmp_path / "workspace"), all_names(course)
     ensure_copies(paths, course, names)
-    mine, backup = paths.exercises / "03-x/a.py", paths.reset_backups / "now" / "03-x/a.py"
-    mine.write_text("# the learner's\n")
+    file, backup = paths.exercises / "03-x/a.py", paths.reset_backups / "now" / "03-x/a.py"
+    file.write_text("# the learner's\n")
     (paths.exercises / "03-x/b.py").unlink()
     assert restore(paths, course, names, "now") == {"03-x/a.py": backup, "03-x/b.py": None}
-    assert (mine.read_text(), backup.read_text()) == ("# 03-x/a.py\n", "# the learner's\n")
+    assert (file.read_text(), backup.read_text()) == ("# 03-x/a.py\n", "# the learner's\n")
     (course / "03-x/a.py").write_text("# new a\n")
     assert ensure_copies(paths, course, names) == []
-    assert mine.read_text() == "# new a\n", "the copy follows the course again"
+    assert file.read_text() == "# new a\n", "the copy follows the course again"

@@ -63,9 +63,9 @@ def test_read_mapping_refuses_a_newer_or_damaged_file(tmp_path: Path) -> None:
     assert read_mapping(path) == {"3.1": 2}
     path.write_text('{"3.1": 2}')
     assert read_mapping(path) == {"3.1": 2}, "of before there were versions"
-    for text, said in (('{"version": 2, "3.1": 2}', "has format 2"), ('{"3.1"', "is damaged"), ("[1]", "is damaged")):
+    for text, message in (('{"version": 2, "3.1": 2}', "has format 2"), ('{"3.1"', "is damaged"), ("[1]", "is damaged")):
         path.write_text(text)
-        with pytest.raises(MissingError, match=said):
+        with pytest.raises(MissingError, match=message):
             read_mapping(path)
         assert path.read_text() == text
 

@@ -50,14 +50,16 @@ def test_other_runs_are_shown_beside_a_damaged_one(learning: Learning, name: str
     assert learning.types("grade", code=None).code in {0, 5}
 
 
-def lab(learning: Learning, module: str, **changed: str) -> None:
-    record: dict[str, Any] = {"created": NOW, "updated": NOW, **changed}
+def lab(learning: Learning, module: str, **text: str) -> None:
+    record: dict[str, Any] = {"created": NOW, "updated": NOW, **text}
     stack = f"0{module}-local"
-    made = LocalDeployment(stack=stack, uid="u", module=module, template="simulated", phase="ready", nodes_wanted=0, **record)
-    deployments.save(learning.context.paths, made)
-    if "updated" in changed:
+    deployment = LocalDeployment(
+        stack=stack, uid="u", module=module, template="simulated", phase="ready", nodes_wanted=0, **record
+    )
+    deployments.save(learning.context.paths, deployment)
+    if "updated" in text:
         path = learning.context.paths.deployment(stack)
-        path.write_text(path.read_text().replace(made.updated, changed["updated"]))
+        path.write_text(path.read_text().replace(deployment.updated, text["updated"]))
 
 
 @pytest.mark.parametrize("content", ["wrong", "endless", "pipe"])
@@ -68,18 +70,18 @@ def test_other_labs_are_destroyed_beside_a_damaged_one(learning: Learning, conte
     said = learning.types("status")
     assert "01-local" in said.out
     assert "02-local.json is damaged" in said.err
-    gone = learning.types("destroy", "--all", code=3)
-    assert "02-local.json is damaged" in gone.err
+    result = learning.types("destroy", "--all", code=3)
+    assert "02-local.json is damaged" in result.err
     assert not learning.context.paths.deployment("01-local").exists()
     learning.types("destroy", "1")  # it is not about the other
 
 
-@pytest.mark.parametrize("changed", [{"created": ""}, {"created": "2026-01-31T14:25:01"}, {"updated": "soon"}])
-def test_lab_with_a_wrong_time_is_damaged(learning: Learning, changed: dict[str, str]) -> None:
-    lab(learning, "1", **changed)
-    typed = learning.types("status")
-    assert "01-local.json is damaged" in typed.err
-    assert "Nothing is deployed" not in typed.out
+@pytest.mark.parametrize("changes", [{"created": ""}, {"created": "2026-01-31T14:25:01"}, {"updated": "soon"}])
+def test_lab_with_a_wrong_time_is_damaged(learning: Learning, changes: dict[str, str]) -> None:
+    lab(learning, "1", **changes)
+    result = learning.types("status")
+    assert "01-local.json is damaged" in result.err
+    assert "Nothing is deployed" not in result.out
 
 
 def test_lab_under_another_name_is_damaged(learning: Learning) -> None:

@@ -27,19 +27,19 @@ def test_find_root_takes_the_flag_then_the_variable_then_a_parent_then_home(tmp_
     (course / "gpucourse.yaml").touch()
     here, home = course / "deep" / "er", tmp_path / "home"
     home.mkdir()
-    named = {"HOME": str(home), "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    environ_of_learner = {"HOME": str(home), "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
     unnamed = {"HOME": str(home)}
-    assert find_root(Path("rel"), named, here) == here / "rel"
-    assert find_root(None, named, here) == tmp_path / "named"
+    assert find_root(Path("rel"), environ_of_learner, here) == here / "rel"
+    assert find_root(None, environ_of_learner, here) == tmp_path / "named"
     assert find_root(None, unnamed, here) == course
     assert find_root(None, unnamed, tmp_path) == home / "gpucourse"
     assert find_root(Path("~/mine"), unnamed, here) == home / "mine"
 
 
 def test_find_new_root_takes_what_was_typed_then_the_variable_then_this_folder(tmp_path: Path) -> None:
-    named = {"GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
-    assert find_new_root(Path("rel"), named, tmp_path) == tmp_path / "rel"
-    assert find_new_root(None, named, tmp_path) == tmp_path / "named"
+    environ_of_learner = {"GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    assert find_new_root(Path("rel"), environ_of_learner, tmp_path) == tmp_path / "rel"
+    assert find_new_root(None, environ_of_learner, tmp_path) == tmp_path / "named"
     assert find_new_root(None, {"GPUCOURSE_WORKSPACE": ""}, tmp_path) == tmp_path
 
 
@@ -104,8 +104,12 @@ def test_find_root_without_a_home_names_the_way_out(
     with pytest.raises(HomeMissing):
         trust(tmp_path, environ)
     assert list_trusted_folders(environ) == ()
-    named = {**environ, "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
-    assert find_root(None, named, Path("/")) == find_new_root(None, named, Path("/")) == tmp_path / "named"
+    environ_of_learner = {**environ, "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    assert (
+        find_root(None, environ_of_learner, Path("/"))
+        == find_new_root(None, environ_of_learner, Path("/"))
+        == tmp_path / "named"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a folder that takes nothing, from root either, is only there")
@@ -132,9 +136,9 @@ def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:
         return workspace.id, workspace.created
 
     with ThreadPoolExecutor(8) as pool:
-        ids, created = zip(*pool.map(enter, range(8)), strict=True)
+        ids, creators = zip(*pool.map(enter, range(8)), strict=True)
     assert len(set(ids)) == 1
-    assert sorted(created) == [False] * 7 + [True]
+    assert sorted(creators) == [False] * 7 + [True]
 
 
 def test_open_workspace_refuses_a_place_where_no_folder_can_be() -> None:

@@ -50,14 +50,14 @@ def test_hold_lock_ends_with_its_process(tmp_path: Path) -> None:
     assert doomed.stdout is not None
     assert doomed.stdin is not None
     assert doomed.stdout.readline() == b"held\n"
-    with try_lock(path, "me") as mine:
-        assert not mine
+    with try_lock(path, "me") as lock:
+        assert not lock
     doomed.kill()
     doomed.wait()
     doomed.stdout.close()
     doomed.stdin.close()
-    with try_lock(path, "me") as mine:
-        assert mine
+    with try_lock(path, "me") as lock:
+        assert lock
 
 
 def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Path) -> None:

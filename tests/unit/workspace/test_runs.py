@@ -30,7 +30,7 @@ def paths(tmp_path: Path) -> WorkspacePaths:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "run_id"),
+    ("target", "run_id"),
     [
         (None, "20260102-100000-otter"),
         ("20260101-100000-otter", "20260101-100000-otter"),
@@ -40,8 +40,8 @@ def paths(tmp_path: Path) -> WorkspacePaths:
         ("20260102", "20260102-100000-otter"),
     ],
 )
-def test_find_takes_any_part_that_fits_one_run(paths: WorkspacePaths, wanted: str | None, run_id: str) -> None:
-    assert runs.find(paths, wanted).id == run_id
+def test_find_takes_any_part_that_fits_one_run(paths: WorkspacePaths, target: str | None, run_id: str) -> None:
+    assert runs.find(paths, target).id == run_id
 
 
 def test_find_refuses_a_part_that_fits_several(paths: WorkspacePaths) -> None:
@@ -60,32 +60,32 @@ def test_script_place_is_a_folder_of_its_own(name: str, place: str) -> None:
 
 
 def test_find_takes_a_script_by_its_name_and_not_by_an_exercise(paths: WorkspacePaths) -> None:
-    own = replace(
+    own_request = replace(
         record("20260103-100000-lynx", "3.9", "2026-01-03T10:00:00+00:00"),
         own_script="/home/me/train.py",
         place="scripts/train.py",
     )
-    runs.save(paths, own)
+    runs.save(paths, own_request)
     assert (paths.runs / "scripts/train.py/20260103-100000-lynx/run.json").is_file()
-    assert runs.find(paths, "train.py").id == own.id
-    assert runs.every(paths)[-1].id == own.id
-    assert [item.id for item in runs.every(paths, "scripts/train.py")] == [own.id]
+    assert runs.find(paths, "train.py").id == own_request.id
+    assert runs.every(paths)[-1].id == own_request.id
+    assert [item.id for item in runs.every(paths, "scripts/train.py")] == [own_request.id]
     with pytest.raises(UsageError, match=r"3\.9 has no run yet"):
         runs.find(paths, "3.9")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "word"),
+    ("target", "word"),
     [
         ("train.py", "lynx"), ("b/train.py", "lynx"), ("a/train.py", "otter"), ("/home/me/a/train.py", "otter"),
         ("scripts/train.py", "lynx"), ("runs/scripts/train.py/20260102-100000-otter", "otter"),
     ],
 )  # fmt: skip
-def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, wanted: str, word: str) -> None:
+def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, target: str, word: str) -> None:
     for day, name, folder in ((2, "otter", "a"), (3, "lynx", "b")):
-        own = record(f"2026010{day}-100000-{name}", "3.1", f"2026-01-0{day}T10:00:00+00:00")
-        runs.save(paths, replace(own, own_script=f"/home/me/{folder}/train.py", place="scripts/train.py"))
-    assert runs.find(paths, wanted).id.endswith(word)
+        own_run = record(f"2026010{day}-100000-{name}", "3.1", f"2026-01-0{day}T10:00:00+00:00")
+        runs.save(paths, replace(own_run, own_script=f"/home/me/{folder}/train.py", place="scripts/train.py"))
+    assert runs.find(paths, target).id.endswith(word)
 
 
 def test_readable_leaves_out_a_record_that_names_another_place(paths: WorkspacePaths) -> None:
@@ -148,11 +148,11 @@ END = {"node": "node0", "rank": 0, "code": 0, "at": 1.0}
     ],
 )
 def test_read_refuses_a_number_out_of_range(paths: WorkspacePaths, values: dict[str, object]) -> None:
-    mine = record("20260103-100000-otter")
-    runs.save(paths, mine)
-    write_record(runs.files_of(paths, mine).record, {**asdict(mine), **values})
+    run = record("20260103-100000-otter")
+    runs.save(paths, run)
+    write_record(runs.files_of(paths, run).record, {**asdict(run), **values})
     with pytest.raises(MissingError, match="damaged"):
-        runs.read(paths, mine.folder, mine.id)
+        runs.read(paths, run.folder, run.id)
 
 
 def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePaths) -> None:
@@ -165,17 +165,17 @@ def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePat
 
 
 def test_list_collected_gives_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
-    refused = [RefusedFile(node="node0", name="x", reason="too large")]
+    refusals = [RefusedFile(node="node0", name="x", reason="too large")]
     changes: list[dict[str, Any]] = [
         {},
         {"collected": False},
-        {"refused": refused},
+        {"refused": refusals},
         {"stack": "04-local"},
         {"state": "running"},
     ]
     for number, change in enumerate(changes):
-        ended = record(f"2026010{number + 3}-000000-otter")
-        ended.state, ended.collected = "succeeded", True
-        runs.save(paths, replace(ended, **change))
-        runs.files_of(paths, ended).hashes.touch()
+        ended_run = record(f"2026010{number + 3}-000000-otter")
+        ended_run.state, ended_run.collected = "succeeded", True
+        runs.save(paths, replace(ended_run, **change))
+        runs.files_of(paths, ended_run).hashes.touch()
     assert runs.list_collected(paths, "03-local") == ["20260103-000000-otter"]

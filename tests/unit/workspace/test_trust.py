@@ -25,7 +25,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace with a lab on record."""
+    """Return a workspace with a lab on record."""
     paths = open_workspace(tmp_path / "workspace").paths
     paths.deployments.mkdir()
     paths.deployment("03-hosts").write_text("{}")

@@ -18,7 +18,7 @@ SHARED = Path(__file__).parents[4] / "exercises" / "shared"
 
 @pytest.fixture(scope="session")
 def emulator() -> Iterator[Any]:
-    """The package that exercises import; skips where there is no g++."""
+    """Yield the package that exercises import; skips where there is no g++."""
     need("g++")
     sys.path.insert(0, str(SHARED))
     yield importlib.import_module("emulator")
@@ -34,12 +34,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def build(emulator: Any, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Builds a text as `kernels.cu`."""
+    """Build a text as `kernels.cu`."""
 
-    def build_text(text: str, name: str = "kernels.cu", **more: Any) -> Any:
+    def build_text(text: str, name: str = "kernels.cu", **options: Any) -> Any:
         folder = tmp_path_factory.mktemp("build")
         source = folder / name
         source.write_text(text, encoding="utf-8")
-        return emulator.build([source], folder=folder, **{"cache": cache} | more)
+        return emulator.build([source], folder=folder, **{"cache": cache} | options)
 
     return build_text

@@ -15,7 +15,7 @@ ILLEGAL_ACCESS = "an illegal memory access was encountered"
 
 
 def place(comment: str) -> str:
-    """The line that ends with this comment, as the emulator names it."""
+    """Return the line that ends with this comment, as the emulator names it."""
     return f"faults.cu:{next(number for number, line in enumerate(LINES, 1) if line.endswith(f'// {comment}'))}"
 
 
@@ -30,7 +30,7 @@ def textbook(build: Callable[..., Any]) -> Any:
 
 
 def run(program: Any, *words: str) -> tuple[Any, str]:
-    """The kernel that ran, and what CUDA would say."""
+    """Return the kernel that ran, and what CUDA would say."""
     result = program.run(*words)
     (kernel,) = result.kernels.values()
     assert result.code == 0
@@ -119,9 +119,9 @@ def test_first_fault_names_the_thread_and_the_line(program: Any, words: str) -> 
 
 @pytest.mark.parametrize("words", ILLEGAL)
 def test_first_fault_names_an_illegal_address_that_ends_the_kernel(program: Any, words: str) -> None:
-    comment, says, error = ILLEGAL[words]
+    comment, message, error = ILLEGAL[words]
     kernel, output = run(program, *words.split())
-    assert kernel.first_fault() == f"{place(comment)}: {FIRST} {says}"
+    assert kernel.first_fault() == f"{place(comment)}: {FIRST} {message}"
     assert (kernel.illegal_address, output) == (1, error)
 
 

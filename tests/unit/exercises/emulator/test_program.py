@@ -17,7 +17,7 @@ RIGHT = sum(i % 7 for i in range(256))
 
 
 def place(comment: str) -> str:
-    """The line that ends with this comment, as the emulator names it."""
+    """Return the line that ends with this comment, as the emulator names it."""
     return f"execution.cu:{next(number for number, line in enumerate(LINES, 1) if line.endswith(f'// {comment}'))}"
 
 
@@ -27,7 +27,7 @@ def program(build: Callable[..., Any]) -> Any:
 
 
 def numbers(program: Any, name: str, order: int) -> list[int]:
-    """What the kernel wrote."""
+    """Return what the kernel wrote."""
     result = program.run(name, order=order)
     *words, no, error = result.output.split()
     assert (no, error, result.first_fault()) == ("no", "error", None)
@@ -129,7 +129,7 @@ def test_run_ends_a_flood_of_output(emulator: Any, program: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (
             "divide 1",
@@ -148,8 +148,8 @@ def test_run_ends_a_flood_of_output(emulator: Any, program: Any) -> None:
         ("crash 1", f"{place('the host' + chr(39) + 's own')}: the program crashed (SIGSEGV)"),
     ],
 )
-def test_run_names_a_crash_with_its_line(program: Any, words: str, says: str) -> None:
+def test_run_names_a_crash_with_its_line(program: Any, words: str, message: str) -> None:
     result = program.run(*words.split())
-    assert result.crash == says
+    assert result.crash == message
     assert result.code != 0
-    assert result.first_fault() == says
+    assert result.first_fault() == message

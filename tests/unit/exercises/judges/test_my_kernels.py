@@ -62,10 +62,10 @@ def test_judge_of_my_gemm_says_the_reason(judge: Judge, tmp_path: Path, name: st
     check(judge, tmp_path / "my_gemm.cu", *FATES_OF_GEMM[name])
 
 
-def check(judge: Judge, file: Path, text: str, word: str, way: str, says: str) -> None:
+def check(judge: Judge, file: Path, text: str, word: str, way: str, message: str) -> None:
     file.write_bytes(text.encode())
     judged = judge.judge(
         FOLDER / "judges" / f"{file.stem}.py", file, torch=False, limit_s=20.0, path=(FOLDER, EXERCISES / "shared")
     )
     assert (judged.word, judged.way) == (word, way), judged
-    assert says in judged.says
+    assert message in judged.says

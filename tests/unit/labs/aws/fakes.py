@@ -37,7 +37,7 @@ def _catalog() -> Catalog:
 
 
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
-    """A workspace with the real course, and everything that a command told while it worked."""
+    """Return a workspace with the real course, and everything that a command told while it worked."""
     events: list[Event] = []
     workspace = open_workspace(folder / "work")
     context = Context(workspace=workspace, folders=find_course({}), environ={}, watch=events.append)
@@ -46,13 +46,13 @@ def context_in(folder: Path) -> tuple[Context, list[Event]]:
 
 
 def module_with(lab: AwsLab, context: Context, number: str = "3") -> Module:
-    """A module of the course with another lab on AWS."""
+    """Return a module of the course with another lab on AWS."""
     module = context.catalog.module(number)
     return module.model_copy(update={"lab": module.lab.model_copy(update={"aws": lab})})
 
 
 def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, standing: AwsDeployment | None = None) -> Choice:
-    """A lab that somebody wants."""
+    """Return a lab that somebody wants."""
     lab = module.lab.aws
     assert lab is not None
     return Choice(
@@ -69,7 +69,7 @@ def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, stan
 
 
 def plan_of(choice: Choice, deployment: AwsDeployment, book: PriceBook | None = None, *, hours: str = "4") -> LabPlan:
-    """The plan of a lab, at the prices that ship with the course, without Terraform and without a zone."""
+    """Return the plan of a lab, at the prices that ship with the course, without Terraform and without a zone."""
     lab: Any = None
     return LabPlan(
         choice=choice,
@@ -83,7 +83,7 @@ def plan_of(choice: Choice, deployment: AwsDeployment, book: PriceBook | None = 
 
 
 def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **cloud: object) -> AwsDeployment:
-    """The record of a lab on AWS."""
+    """Return the record of a lab on AWS."""
     now = now_utc()
     told = {
         "account": "123456789012",
@@ -149,14 +149,14 @@ class ScriptedLink:
         self.alive = False
 
 
-def answer_probe(wanted: str) -> CommandResult:
-    """What the agent on such a node sees: every module, no program but sh, and free ports in the middle of the range."""
-    asked = json.loads(wanted)
+def answer_probe(text: str) -> CommandResult:
+    """Return what the agent on such a node sees: every module, no program but sh, and free ports in the middle of the range."""
+    request = json.loads(text)
     answer = {
         "python_version": "3.12.3",
-        "modules": {name: None if name == "no_such_package" else "2" for name in asked["modules"]},
-        "missing_programs": [name for name in asked["programs"] if name != "sh"],
-        "free_ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
+        "modules": {name: None if name == "no_such_package" else "2" for name in request["modules"]},
+        "missing_programs": [name for name in request["programs"] if name != "sh"],
+        "free_ports": sorted({min(request["first_port"] + further, request["last_port"]) for further in (31, 32)}),
         "cores": 4,
         "clock": 1.0,
     }
@@ -179,7 +179,7 @@ def fleet_of(answer: Answer, *nodes: Node) -> Fleet:
 
 
 def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> CommandResult:
-    """What a node says to a command."""
+    """Return what a node says to a command."""
     return CommandResult(code=code, stdout=text.encode(), stderr=complaint.encode())
 
 

@@ -28,13 +28,13 @@ def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse sta
 
 @pytest.fixture
 def context(context: Context) -> Context:
-    """A workspace with a budget of 10 USD."""
+    """Return a workspace with a budget of 10 USD."""
     context.paths.settings.write_text("budget_usd: 10\n")
     return context
 
 
 def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
-    """A stopped lab on record, whose disk costs a cent an hour."""
+    """Return a stopped lab on record, whose disk costs a cent an hour."""
     lab = deployment_of(module, stopped=True, usd_per_hour="3.0000")
     lab.uid = f"uid-{module}"
     deployments.save(context.paths, lab)
@@ -92,8 +92,8 @@ def test_read_budget_counts_what_a_killed_command_set_aside(context: Context) ->
 
 
 def test_check_accepts_exactly_what_is_left() -> None:
-    usd, typed = Decimal(6), "gpucourse deploy 3 --target aws"
-    Budget(budget=usd + 1, spent=Decimal(1)).check(usd, over_budget=False, command=typed)
+    usd, command = Decimal(6), "gpucourse deploy 3 --target aws"
+    Budget(budget=usd + 1, spent=Decimal(1)).check(usd, over_budget=False, command=command)
     with pytest.raises(UsageError, match=r"would cost \$6\.00"):
-        Budget(budget=usd + 1, spent=Decimal("1.01")).check(usd, over_budget=False, command=typed)
-    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=typed)
+        Budget(budget=usd + 1, spent=Decimal("1.01")).check(usd, over_budget=False, command=command)
+    Budget(budget=None, spent=Decimal(1000)).check(usd, over_budget=False, command=command)

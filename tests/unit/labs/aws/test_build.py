@@ -95,7 +95,7 @@ def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"), node("node1")))
     armed: list[list[str]] = []
 
-    def arm(_account: object, ids: list[str], *_rest: object, **_more: object) -> Finding:
+    def arm(_account: object, ids: list[str], *_rest: object, **options: object) -> Finding:
         armed.append(ids)
         return Finding(what=schedule.WHAT, state="ok", detail="")
 
@@ -117,7 +117,7 @@ def test_schedules_are_made_even_if_the_deploy_fails(tmp_path: Path) -> None:
     build._arm_remains(context, lab)
     with pytest.raises(CloudError):  # of the ledger
         build._guard_costs(context, lab, fresh=True)
-    assert [made["Name"] for made in lab.account.list_calls("create_schedule")] == ["i-0", "i-0"]
+    assert [call["Name"] for call in lab.account.list_calls("create_schedule")] == ["i-0", "i-0"]
     assert lab.cloud.backstop == ""
     lab.running = False
     build._arm_remains(context, lab)
@@ -143,7 +143,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
 
 
 def propose_one(context: Context, module: str) -> AwsProposal:
-    """A new lab of 4 hours (of module 1: 8 hours), offered at the prices that ship with the course."""
+    """Return a new lab of 4 hours (of module 1: 8 hours), offered at the prices that ship with the course."""
     choice = choice_of(context.catalog.module(module))
     hours = 4 if module == "3" else 8
     deployment = deployment_of(module, hours=hours, instance_type=choice.instance_type)
@@ -163,7 +163,7 @@ def find_on(market: str) -> list[CloudInstance]:
 
 
 def answer_power_off(behaviour: str) -> dict[str, Any]:
-    """What EC2 says that it does when an instance powers itself off."""
+    """Return what EC2 says that it does when an instance powers itself off."""
     return {"InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
 
 

@@ -22,7 +22,7 @@ SPOT = {"g4dn.xlarge": ("0.25", "0.31"), "g6.xlarge": ("0.21", "0.23")}
 
 
 def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED)) -> ScriptedAccount:
-    """The prices of LISTED and of SPOT, the latter in two zones; quotas that are not named are 0 vCPUs."""
+    """Return the prices of LISTED and of SPOT, the latter in two zones; quotas that are not named are 0 vCPUs."""
 
     def list_price(parameters: dict[str, Any]) -> dict[str, Any]:
         [name] = [item["Value"] for item in parameters["Filters"] if item["Field"] == "instanceType"]
@@ -55,7 +55,7 @@ def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED
 
 
 @pytest.mark.parametrize(
-    ("spot", "quotas", "chosen"),
+    ("spot", "quotas", "choice"),
     [
         (None, {G_ON_DEMAND: 8, G_SPOT: 8}, ("l4", True)),
         (False, {G_ON_DEMAND: 8, G_SPOT: 8}, ("t4", False)),
@@ -64,11 +64,11 @@ def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED
     ],
 )
 def test_replace_any_gpu_takes_the_cheapest_within_the_quota(
-    spot: bool | None, quotas: dict[str, float], chosen: tuple[str, bool], context: Context
+    spot: bool | None, quotas: dict[str, float], choice: tuple[str, bool], context: Context
 ) -> None:
     request, _notes = replace_any_gpu(context, DeployRequest(module="1", gpu=("any",), spot=spot), an_account(quotas))
-    assert (request.gpu, request.spot) == ((chosen[0],), chosen[1])
-    assert f"--gpu {chosen[0]} " in request.command
+    assert (request.gpu, request.spot) == ((choice[0],), choice[1])
+    assert f"--gpu {choice[0]} " in request.command
 
 
 def test_replace_any_gpu_says_what_the_cheapest_beats(context: Context) -> None:

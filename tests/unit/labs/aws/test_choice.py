@@ -39,8 +39,8 @@ def test_choices_take_flags_before_settings_before_the_manifest(context: Context
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.instance_type, choice.others) == ("g6.2xlarge", ("g5.2xlarge",))
     assert (choice.market, choice.region, choice.ttl_hours) == ("spot", "us-west-2", 2.0)
-    typed = DeployRequest(module="3", gpu=("T4",), spot=False, ttl_s=1800.0, region="us-east-1", nodes=4)
-    [choice] = choices(context, typed)
+    request = DeployRequest(module="3", gpu=("T4",), spot=False, ttl_s=1800.0, region="us-east-1", nodes=4)
+    [choice] = choices(context, request)
     assert (choice.stack, choice.market, choice.region) == ("03-aws-t4", "on-demand", "us-east-1")
     assert (choice.ttl_hours, choice.nodes) == (0.5, 4)
 
@@ -109,11 +109,11 @@ def test_choices_refuse_to_make_another_lab_of_one_that_exists(wish: DeployReque
 
 
 def test_choices_ignore_a_failed_try_that_left_nothing(context: Context) -> None:
-    failed = stands(context, deployment_of(), "failed")
+    attempt = stands(context, deployment_of(), "failed")
     [choice] = choices(context, DeployRequest(module="3", region="us-west-2", spot=True))
     assert choice.existing is None
     assert choice.former is not None
-    assert (choice.former.uid, choice.region, choice.market) == (failed.uid, "us-west-2", "spot")
+    assert (choice.former.uid, choice.region, choice.market) == (attempt.uid, "us-west-2", "spot")
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) 
 
 
 def test_need_of_refuses_a_module_without_a_cloud_lab(catalog: Catalog) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as error:
         need_of(catalog.module("0"))
-    assert "--target local" in refused.value.hint
+    assert "--target local" in error.value.hint
     assert "0" not in [need.module for need in needs(catalog)]
 
 

@@ -18,6 +18,6 @@ from gpucourse.labs.request import PreflightRequest
     ],
 )
 def test_doctor_refuses_wrong_options_before_it_asks_aws(context: Context, look: PreflightRequest, words: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as error:
         doctor.doctor(context, look)
-    assert words in f"{refused.value.what} {refused.value.hint}"
+    assert words in f"{error.value.what} {error.value.hint}"

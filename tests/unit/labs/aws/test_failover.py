@@ -31,11 +31,11 @@ def offers(**by_type: str) -> Offers:
 def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A, kind: str = "g4dn.xlarge") -> list[str]:
     """Every place that is tried while nothing works, as `zone type +` (+: close together)."""
     place: Placement | None = Placement(zone=start, instance_type=kind, placement_group=group)
-    seen: list[str] = []
-    while place is not None and len(seen) < 30:
-        seen.append(f"{place.zone[-1]} {place.instance_type}{' +' if place.placement_group else ''}")
+    places: list[str] = []
+    while place is not None and len(places) < 30:
+        places.append(f"{place.zone[-1]} {place.instance_type}{' +' if place.placement_group else ''}")
         place = route.choose_next(place, failure)
-    return seen
+    return places
 
 
 def test_route_takes_every_zone_then_every_sibling_that_is_allowed_once() -> None:

@@ -42,20 +42,20 @@ LOG = Path("/somewhere/terraform-apply.log")
 )
 def test_make_error_keeps_class_cure_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
-    told = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
-    assert type(told) is kind
-    assert (told.exit_code, told.hint, told.log) == (exit_code, failure.cure, LOG)
-    assert f"[{code}" in told.what
+    error = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
+    assert type(error) is kind
+    assert (error.exit_code, error.hint, error.log) == (exit_code, failure.cure, LOG)
+    assert f"[{code}" in error.what
 
 
 def test_make_error_names_every_place_that_was_tried() -> None:
     failure = failures.classify("InsufficientInstanceCapacity", "no room")
-    tried = [
+    attempts = [
         PlacementAttempt(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="")
         for zone in "ab"
     ]
-    told = failure_report.make_error(failure, tried, TerraformFailed("failed"))
-    assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
+    error = failure_report.make_error(failure, attempts, TerraformFailed("failed"))
+    assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in error.what
 
 
 def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> None:
@@ -81,15 +81,15 @@ def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> 
     assert phase() == "failed"
 
     with (
-        pytest.raises(Interrupted, match=r"was interrupted\. What exists of it") as stopped,
+        pytest.raises(Interrupted, match=r"was interrupted\. What exists of it") as error,
         failure_report.record_outcome(context, deployment, TYPED),
     ):
         raise KeyboardInterrupt
-    assert f"{TYPED} continues; gpucourse destroy 3 --gpu t4 takes it down" in stopped.value.hint, "nothing was built"
+    assert f"{TYPED} continues; gpucourse destroy 3 --gpu t4 takes it down" in error.value.hint, "nothing was built"
     state = context.paths.stack(deployment.stack).state
     state.parent.mkdir(parents=True)
     state.write_text('{"resources": [{"mode": "managed", "type": "aws_vpc", "name": "this", "instances": [{}]}]}')
-    with pytest.raises(Interrupted) as stopped, failure_report.record_outcome(context, deployment, TYPED):
+    with pytest.raises(Interrupted) as error, failure_report.record_outcome(context, deployment, TYPED):
         raise KeyboardInterrupt
-    assert "gpucourse deploy 3 --target aws --gpu t4 continues" in stopped.value.hint, "what exists refuses another --ttl"
+    assert "gpucourse deploy 3 --target aws --gpu t4 continues" in error.value.hint, "what exists refuses another --ttl"
     assert phase() == "failed"

@@ -86,7 +86,7 @@ def test_wait_fails_with_what_the_node_says(tmp_path: Path, message: str, words:
 
 
 @pytest.mark.parametrize(
-    ("files", "wanted"),
+    ("files", "target"),
     [
         ({"ready": READY, "step": "done\n"}, f"simulated\nready\n{READY}"),
         ({"failed": "step 'python' failed\n", "step": "python\n"}, "simulated\nfailed\nstep 'python' failed\n"),
@@ -94,11 +94,11 @@ def test_wait_fails_with_what_the_node_says(tmp_path: Path, message: str, words:
         ({"ready": "", "step": "python\n"}, "simulated\nstep\npython\n"),  # the marker is being written
     ],
 )
-def test_look_reads_the_marks_of_a_node(files: dict[str, str], wanted: str, tmp_path: Path) -> None:
+def test_look_reads_the_marks_of_a_node(files: dict[str, str], target: str, tmp_path: Path) -> None:
     state = tmp_path / "var/lib/gpucourse"
     state.mkdir(parents=True)
     for name, text in files.items():
         (state / name).write_text(text)
     environment = {"PATH": os.environ["PATH"], "GPUCOURSE_NODE_ROOT": str(tmp_path)}
-    done = subprocess.run(["sh", "-c", first_boot._LOOK], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == wanted
+    result = subprocess.run(["sh", "-c", first_boot._LOOK], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout == target

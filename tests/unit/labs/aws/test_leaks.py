@@ -19,14 +19,14 @@ def resource(stack: str, **tags: str) -> CloudResource:
 def test_classify_calls_a_leak_what_no_lab_and_no_other_person_explains(context: Context) -> None:
     lab = deployment_of()
     deployments.save(context.paths, lab)
-    theirs = {"Course": "theirs", "Owner": "grace"}
+    foreign_tags = {"Course": "theirs", "Owner": "grace"}
     resources = [
         resource(lab.uid, Expires=PAST),
         resource("lost", Course=context.workspace.id, Owner="grace", Expires=FUTURE),
-        resource("theirs", **theirs, Expires=FUTURE),
-        resource("theirs", **theirs, Expires=PAST),  # `extend` could not change this tag
-        resource("over", **theirs, Expires=PAST),
-        resource("odd", **theirs, Expires="soon"),
+        resource("theirs", **foreign_tags, Expires=FUTURE),
+        resource("theirs", **foreign_tags, Expires=PAST),  # `extend` could not change this tag
+        resource("over", **foreign_tags, Expires=PAST),
+        resource("odd", **foreign_tags, Expires="soon"),
         replace(resource(""), seen=False),
     ]
     states = [thing.state for thing in _classify(context, resources, everyone=False)]

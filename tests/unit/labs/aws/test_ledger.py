@@ -68,14 +68,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
-    """These begin to cost, beside what costs already."""
+    """Enter that these begin to cost, beside what costs already."""
     for stack in dict.fromkeys(charge.stack for charge in charges):
         running = [span.charge for span in read(path).of(stack).open()]
         update(path, stack, [*running, *(charge for charge in charges if charge.stack == stack)], at)
 
 
 def end(path: Path, items: Sequence[str], at: datetime, reason: str = "") -> None:
-    """These items of the lab end."""
+    """Enter that these items of the lab end."""
     running = [span.charge for span in read(path).of("03-aws").open() if span.charge.item not in items]
     update(path, "03-aws", running, at, dict.fromkeys(items, (at, reason)))
 
@@ -184,7 +184,7 @@ def instance(item: str, state: str, ended: datetime | None) -> CloudInstance:
 def settle(
     context: Context,
     costing: list[Charge],
-    listed: list[CloudInstance],
+    instances: list[CloudInstance],
     expires: str = "",
 ) -> Bill:
     ledger.settle(
@@ -193,7 +193,7 @@ def settle(
         "s-1",
         expires=expires,
         costing=costing,
-        find_instances=lambda *_args, **_more: listed,
+        find_instances=lambda *_args, **_more: instances,
     )
     return ledger.read(context.paths.ledger)
 

@@ -15,12 +15,12 @@ from tests.unit.labs.aws.fakes import ScriptedLink, node
 
 @pytest.fixture
 def link(tmp_path: Path) -> ScriptedLink:
-    """A node whose folder for these files is below the test's own, and does not exist yet."""
+    """Return a node whose folder for these files is below the test's own, and does not exist yet."""
     environ = {"PATH": os.environ["PATH"], "GPUCOURSE_NODE_ROOT": str(tmp_path)}
 
     def answer(_node: Node, command: str) -> CommandResult:
-        done = subprocess.run(["sh", "-c", command], env=environ, capture_output=True, check=False)
-        return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+        result = subprocess.run(["sh", "-c", command], env=environ, capture_output=True, check=False)
+        return CommandResult(code=result.returncode, stdout=result.stdout, stderr=result.stderr)
 
     return ScriptedLink(node("node0"), answer)
 

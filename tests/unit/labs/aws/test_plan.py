@@ -30,27 +30,27 @@ def limits() -> Limits:
     return {G: 64, STANDARD: 32}
 
 
-def fit(limits: Limits, wanted: list[Choice], *, is_fixed: bool = False, networks: int = 1) -> Fit:
-    """What fits into these limits, in a region that holds so many networks of five."""
+def fit(limits: Limits, choices: list[Choice], *, is_fixed: bool = False, networks: int = 1) -> Fit:
+    """Return what fits into these limits, in a region that holds so many networks of five."""
 
-    known = {code: (limit, "") for code, limit in limits.items()}
+    quotas = {code: (limit, "") for code, limit in limits.items()}
     vpcs = {"Vpcs": [{"VpcId": f"vpc-{number}"} for number in range(networks)]}
     answers = {("ec2", "describe_vpcs"): vpcs, ("service-quotas", "get_service_quota"): {"Quota": {"Value": 5.0}}}
-    return plan.fit(Quotas(ScriptedAccount(answers), limits=known, used=({}, "")), wanted, is_fixed=is_fixed)
+    return plan.fit(Quotas(ScriptedAccount(answers), limits=quotas, used=({}, "")), choices, is_fixed=is_fixed)
 
 
 def test_fit_puts_gpus_side_by_side_as_long_as_the_quota_holds(context: Context, limits: Limits) -> None:
     module = module_with(ONE_NODE, context)
-    wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
-    fitting = fit(limits, wanted)
+    choices = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
+    fitting = fit(limits, choices)
     assert ([choice.gpu for choice in fitting.now], fitting.later) == (["t4", "l4", "a10g"], [])
     limits[G] = 8
-    fitting = fit(limits, wanted)
+    fitting = fit(limits, choices)
     assert [choice.gpu for choice in fitting.now] == ["t4", "l4"]
     assert [choice.gpu for choice in fitting.later] == ["a10g"]
     limits[G] = None
-    assert len(fit(limits, wanted).now) == 3, "what is not known is not refused"
-    assert len(fit(limits, wanted, networks=4).now) == 1, "each lab needs a network of its own"
+    assert len(fit(limits, choices).now) == 3, "what is not known is not refused"
+    assert len(fit(limits, choices, networks=4).now) == 1, "each lab needs a network of its own"
     limits[STANDARD] = 3
     clusters = [choice_of(module_with(CLUSTER, context), gpu=gpu) for gpu in ("t4", "l4")]
     assert [choice.gpu for choice in fit(limits, clusters).later] == ["l4"], "a head counts against a quota of its own"
@@ -71,10 +71,10 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
     assert little.nodes == 3
 
 
-def measure(choice: Choice, *listed: dict[str, Any]) -> LabNeed:
-    """What the lab takes beside these instances."""
+def measure(choice: Choice, *instances: dict[str, Any]) -> LabNeed:
+    """Return what the lab takes beside these instances."""
     assert choice.existing is not None
-    account = ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": list(listed)}]}})
+    account = ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": list(instances)}]}})
     return plan.measure_growth(account, choice.need, choice.existing)
 
 
@@ -91,8 +91,8 @@ def test_measure_growth_counts_only_what_a_lab_lacks(context: Context, limits: L
     assert needs([measure(standing, *two)], "on-demand") == {(G, "on-demand"): {"3": 0}}
     larger = measure(choice_of(module, nodes=5, standing=deployment_of()), *two)
     assert needs([larger], "on-demand") == {(G, "on-demand"): {"3": 24}}
-    ended = measure(standing, *make_instances("g4dn.2xlarge", "running", "terminated"))
-    assert ended.machines[-1].count == 1
+    growth = measure(standing, *make_instances("g4dn.2xlarge", "running", "terminated"))
+    assert growth.machines[-1].count == 1
     head = make_instances("t3.medium", "running")
     smaller = deployment_of(instance_type="g4dn.xlarge")
     cluster = measure(choice_of(module_with(CLUSTER, context), standing=smaller), *head)

@@ -29,7 +29,7 @@ NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="
 
 
 def instance(name: str, number: int, state: str = "running") -> dict[str, Any]:
-    """What the account says of a node's instance, under a public address that Terraform did not see yet."""
+    """Return what the account says of a node's instance, under a public address that Terraform did not see yet."""
     return {
         "InstanceId": f"i-{name}",
         "InstanceType": "g4dn.2xlarge",
@@ -67,10 +67,10 @@ class World:
         """The nodes that took part in a sum."""
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
-    def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **more: Any) -> Inventory:
+    def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **options: Any) -> Inventory:
         terraform: Any = None
         lab = CloudLab(self.context, self.deployment, terraform, self.account)
-        return readiness.wait_until_ready(self.context, lab, times, **more)
+        return readiness.wait_until_ready(self.context, lab, times, **options)
 
     def show_console(self, which: str) -> str:
         return f"{console.BEGIN}\n{key}\n{console.END}\n" if (key := self.keys[which]) else "it boots\n"
@@ -89,7 +89,7 @@ class World:
         return make_completed(self.boot)
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
-        """The world is the transport to its nodes as well."""
+        """Return this world, which is the transport to its nodes as well."""
         if self.refused:
             raise self.refused.pop()
         return ScriptedLink(node, self.answer)
@@ -113,8 +113,8 @@ def test_wait_until_ready_makes_all_checks_on_real_machines(world: World) -> Non
     assert list(steps) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "all-reduce (nccl)"]
     assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
     assert sorted(world.connected_nodes) == ["node0", "node1"]
-    known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
-    assert known == f"[203.0.113.1]:22 {KEYS['i-node0']}\n[203.0.113.2]:22 {KEYS['i-node1']}\n"
+    text = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
+    assert text == f"[203.0.113.1]:22 {KEYS['i-node0']}\n[203.0.113.2]:22 {KEYS['i-node1']}\n"
 
 
 def test_wait_until_ready_calls_on_answer_early_and_refuses_a_driver_that_sees_nothing(world: World) -> None:
@@ -186,15 +186,15 @@ def test_wait_until_ready_looks_for_slurm_only_on_real_machines(world: World) ->
 def test_forget_others_removes_nodes_of_a_larger_lab_or_says_that_it_may_not(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     context = replace(context, make_transport=lambda _key: ScriptedNodes(answer))
-    known, removal, commands = "node0\nnode1\n", make_completed(), list[str]()
+    names, removal, commands = "node0\nnode1\n", make_completed(), list[str]()
 
     def answer(_node: Node, command: str) -> CommandResult:
         commands.append(command)
-        return removal if "rm -f" in command else make_completed(known)
+        return removal if "rm -f" in command else make_completed(names)
 
     lab = Inventory(stack="02-aws-t4", nodes=NODES)
     assert readiness.forget_others(context, lab, stack="uid-1") == set()
-    known = "node0\nnode1\nnode2\nnode2.new\n"
+    names = "node0\nnode1\nnode2\nnode2.new\n"
     assert readiness.forget_others(context, lab, stack="uid-1") == {"node2"}
     assert "/uid-1/nodes && if [ -w . ]; then rm -f node2; else" in commands[-1].replace('"', "")
     removal = make_completed(code=1, complaint="a password is required")

@@ -11,21 +11,21 @@ from gpucourse.context import Context
 from tests.unit.labs.aws.fakes import context_in
 
 
-def make_program(path: Path, says: str, code: int = 0) -> Path:
-    """A program that prints this, whatever it is asked."""
+def make_program(path: Path, message: str, code: int = 0) -> Path:
+    """Return a program that prints this, whatever it is asked."""
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\nexit {code}\n")
+    path.write_text(f"#!/bin/sh\ncat <<'END'\n{message}\nEND\nexit {code}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
 
 def make_python(folder: Path, torch: str, gpus: Sequence[str]) -> str:
-    """A Python whose torch sees these GPUs."""
+    """Return a Python whose torch sees these GPUs."""
     return str(make_program(folder / "bin" / "python", json.dumps({"torch": torch, "gpus": list(gpus)})))
 
 
 def with_python(folder: Path, torch: str, gpus: Sequence[str]) -> Context:
-    """A workspace whose settings name such a Python."""
+    """Return a workspace whose settings name such a Python."""
     context = context_in(folder)[0]
     context.opened.settings = context.settings.model_copy(update={"node_python": make_python(folder, torch, gpus)})
     return context

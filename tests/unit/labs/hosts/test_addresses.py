@@ -62,6 +62,6 @@ def test_listener_ends_when_all_others_have_called() -> None:
         call = [sys.executable, "-c", _CALL, "word", str(port), "127.0.0.2", "127.0.0.1"]
         for _ in range(2):
             assert listener.poll() is None
-            said = subprocess.run(call, capture_output=True, text=True, timeout=STUCK_S, check=True).stdout
-            assert said.split()[::2] == ["127.0.0.2", "127.0.0.1"]
+            output = subprocess.run(call, capture_output=True, text=True, timeout=STUCK_S, check=True).stdout
+            assert output.split()[::2] == ["127.0.0.2", "127.0.0.1"]
         assert listener.wait(STUCK_S) == 0

@@ -17,7 +17,7 @@ from tests.unit.remote.test_host_probe import HEAD, LocalLink
 
 
 def make_fleet(tmp_path: Path, transport: object, names: list[str]) -> Fleet:
-    """Connections to machines of these names, each with a home folder of its own."""
+    """Return connections to machines of these names, each with a home folder of its own."""
     nodes = [replace(HEAD, name=f"node{number}", typed=name) for number, name in enumerate(names)]
     links = {}
     for node in nodes:

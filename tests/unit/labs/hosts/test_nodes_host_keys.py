@@ -15,17 +15,17 @@ from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 
 
 @pytest.mark.parametrize(
-    ("known", "says"),
+    ("host_keys", "message"),
     [
         (("ssh-ed25519 AAAA",), "ssh-keygen -R '[h1]:2222'"),
         ((), "gpucourse destroy N --forget-unreachable"),
         (("ssh-ed25519 AAAA", "ssh-ed25519 BBBB"), "ssh-keyscan -p 2222 h1 >> ~/.ssh/known_hosts"),
     ],
 )
-def test_explain_other_key_says_how_to_forget_the_old_one(known: tuple[str, ...], says: str) -> None:
-    route = SshRoute(typed="h1", address="h1", port=2222, user="me", host_keys=known, known_as="[h1]:2222")
+def test_explain_other_key_says_how_to_forget_the_old_one(host_keys: tuple[str, ...], message: str) -> None:
+    route = SshRoute(typed="h1", address="h1", port=2222, user="me", host_keys=host_keys, known_as="[h1]:2222")
     error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
-    assert says in error.hint
+    assert message in error.hint
     assert error.what == "what"
 
 

@@ -19,7 +19,7 @@ REMEDY = "sudo sysctl -w user.max_net_namespaces=10000"
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """What a computer without namespaces answers."""
+    """Require Slurm on a computer without namespaces."""
     raise requirements.NoNamespaces("no namespaces", REMEDY)
 
 

@@ -21,7 +21,7 @@ INSTALL = "sudo apt-get install --no-install-recommends munge slurmctld slurmd"
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """What a computer without Slurm answers."""
+    """Require Slurm on a computer without it."""
     if slurm and layer is None:
         raise requirements.Lacking("not installed here: munged", INSTALL)
 
@@ -51,17 +51,17 @@ def test_choose_without_slurm_names_the_ways_to_get_it(
 
 
 def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, deployment: LocalDeployment) -> None:
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
 
-    def unpack(_environ: object, wanted: list[str], _watch: object) -> Path:
-        asked.append(wanted)
+    def unpack(_environ: object, words: list[str], _watch: object) -> Path:
+        requests.append(words)
         return mark_unpacked(context)
 
     other = replace(DEBIAN, unpack=unpack)
     first, second = deployment, deepcopy(deployment)
     choose(context, first, "slurm", None, unpack=True, computer=other)
     choose(context, second, "slurm", None, computer=other)
-    assert asked == [LACKING]
+    assert requests == [LACKING]
     folder = str(packages.cache_folder(context.environ) / "22.05.8")
     assert first.variables.layer == second.variables.layer == folder
 

@@ -36,7 +36,7 @@ def test_read_has_the_tables_and_the_plots_for_which_the_run_measured_something(
     manifest.write_text(text.replace(CHECKS, PLOT + CHECKS))
     records = [learning.record(metrics=METRICS), learning.record(metrics=METRICS | {"springs": []})]
     reader = RunReader(learning.open_context())
-    measured, empty = (reader.read(record) for record in records)
-    assert [(grid.title, grid.rows) for grid in measured.list_tables()] == [("Springs", (("1.5",), ("2.5",)))]
-    assert [plot.title for plot, _points in measured.list_plots()] == ["Flow"]
+    contents, empty = (reader.read(record) for record in records)
+    assert [(grid.title, grid.rows) for grid in contents.list_tables()] == [("Springs", (("1.5",), ("2.5",)))]
+    assert [plot.title for plot, _points in contents.list_plots()] == ["Flow"]
     assert (empty.list_tables(), list(empty.list_plots())) == ([], [])

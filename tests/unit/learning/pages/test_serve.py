@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
 
 
 def ask(server: PageServer, path: str, *, host: str = "127.0.0.1", method: str = "GET") -> tuple[int, bytes, dict[str, str]]:
-    """The status, the body and the headers of the answer."""
+    """Return the status, the body and the headers of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=STUCK_S)
     connection.request(method, path, headers={"Host": host})
     answer = connection.getresponse()
@@ -56,27 +56,27 @@ def test_serve_answers_with_the_page_for_the_token(server: PageServer) -> None:
 
 
 def test_serve_without_the_token_or_outside_the_folder_answers_not_found(server: PageServer) -> None:
-    own = f"/{server.token}"
+    address = f"/{server.token}"
     paths = [
         "/",
         "/index.html",
         "/x/index.html",
-        f"{own[:-1]}/index.html",
-        own.upper() + "/index.html",
+        f"{address[:-1]}/index.html",
+        address.upper() + "/index.html",
     ]
     paths += [
-        f"{own}/../secret.html",
-        f"{own}/%2e%2e/secret.html",
-        f"{own}//etc/passwd",
-        f"{own}/link.html",
-        f"{own}/notes.txt",
+        f"{address}/../secret.html",
+        f"{address}/%2e%2e/secret.html",
+        f"{address}//etc/passwd",
+        f"{address}/link.html",
+        f"{address}/notes.txt",
     ]
-    paths += [f"{own}/runs", f"{own}/.gpucourse-page", f"{own}/no.html", f"{own}/%00.html"]
+    paths += [f"{address}/runs", f"{address}/.gpucourse-page", f"{address}/no.html", f"{address}/%00.html"]
     for path in paths:
         status, body, _ = ask(server, path)
         assert (status, body) == (404, b"There is no such page.\n"), path
-    assert ask(server, f"{own}/index.html", host="evil.example")[0] == 404
-    assert ask(server, f"{own}/index.html", method="POST")[0] == 501
+    assert ask(server, f"{address}/index.html", host="evil.example")[0] == 404
+    assert ask(server, f"{address}/index.html", method="POST")[0] == 501
 
 
 @pytest.mark.parametrize("host", ["[::1", "[", "::1", "localhost@evil.example", "127.0.0.1.evil.example", "", "\xff"])

@@ -12,25 +12,25 @@ from gpucourse.workspace import runs
 from tests.learning import FOLDER, SCRIPT, Learning
 
 
-def record_edit(learning: Learning, edited: str) -> RunRecord:
-    """A good run of an edited script, as `run` keeps it."""
-    mine = learning.workspace / f"exercises/{FOLDER}/source.py"
-    mine.parent.mkdir(parents=True, exist_ok=True)
-    mine.write_text(edited)
+def record_edit(learning: Learning, text: str) -> RunRecord:
+    """Return a good run of an edited script, as `run` keeps it."""
+    file = learning.workspace / f"exercises/{FOLDER}/source.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
     record = learning.record()
     context = learning.open_context()
     keep_edited_files(context, record)
     runs.save(context.paths, record)
     seal(runs.files_of(context.paths, record), "local")
-    mine.write_text(SCRIPT)  # put back after the run: what ran is what counts
+    file.write_text(SCRIPT)  # put back after the run: what ran is what counts
     return record
 
 
 def test_open_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learning) -> None:
     record_edit(learning, SCRIPT.replace('"wet": True', '"wet": "\x1b[31myes"').replace("print(", "# <b>printed</b>\nprint("))
     path = learning.hand_in()
-    shown = learning.types("grade", "--open", str(path)).out
-    assert f"1.1 (2 lines); see: gpucourse grade --open {path} --exercise 1.1" in " ".join(shown.split())
+    output = learning.types("grade", "--open", str(path)).out
+    assert f"1.1 (2 lines); see: gpucourse grade --open {path} --exercise 1.1" in " ".join(output.split())
     diff = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "source.py: 2 added, 1 removed" in diff
     assert "+# <b>printed</b>" in diff
@@ -46,13 +46,13 @@ def test_open_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learning) -
 
 def test_open_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
     record = record_edit(learning, SCRIPT + "# x\n" * 1000)
-    shown = learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.1").out
-    assert "more lines" in shown
-    assert shown.count("+# x") < 500
+    output = learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.1").out
+    assert "more lines" in output
+    assert output.count("+# x") < 500
     (learning.folder(record) / "edited/source.py").unlink()
     seal(runs.files_of(learning.open_context().paths, record), "local")
-    shown = learning.types("grade", "--open", str(learning.hand_in("second.zip")), "--exercise", "1.1").out
-    assert "edited, and no copy of it is with the run" in shown
+    output = learning.types("grade", "--open", str(learning.hand_in("second.zip")), "--exercise", "1.1").out
+    assert "edited, and no copy of it is with the run" in output
 
 
 def test_open_of_a_run_without_edits_has_no_diff(learning: Learning) -> None:

@@ -12,13 +12,13 @@ from tests.learning import METRICS, Learning
 
 
 def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) -> None:
-    record, again = (learning.record(metrics=METRICS | {"wet": wet}) for wet in (True, False))
+    record, second_run = (learning.record(metrics=METRICS | {"wet": wet}) for wet in (True, False))
     context = learning.open_context()
     exercise = context.catalog.exercise("1.1")[1]
-    same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, again))
+    same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, second_run))
     assert compare_checks(context, exercise, record, same) == ""
     assert compare_checks(context, exercise, record, other) == "check wet: passed in the bundle, failed again"
-    assert compare_checks(context, exercise, again, same) == "check wet: failed in the bundle, passed again"
+    assert compare_checks(context, exercise, second_run, same) == "check wet: failed in the bundle, passed again"
     new = [*same, {"id": "one-group", "verdict": "failed", "evidence": "logic"}]
     assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed again"
 
@@ -32,10 +32,10 @@ def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) 
     for secret in (".ssh/id_ed25519", ".aws/credentials", ".config/gpucourse/trusted.json", ".cache/gpucourse/provider"):
         write_text(tmp_path / "instructor" / secret, "x")
     home = make_home({"HOME": environ["HOME"]}, tmp_path / "home")
-    kept = make_environment(environ, learning.open_context().paths, home)
-    kept.pop("PYTHONUSERBASE", None)
+    environment = make_environment(environ, learning.open_context().paths, home)
+    environment.pop("PYTHONUSERBASE", None)
     workspace = str(learning.workspace)
-    assert kept == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "HOME": str(home), "GPUCOURSE_WORKSPACE": workspace}
+    assert environment == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "HOME": str(home), "GPUCOURSE_WORKSPACE": workspace}
     there = {path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()}
     assert there == {".config/gpucourse/trusted.json"}
     assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
@@ -47,12 +47,12 @@ def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
     parameters = {"depth": "1; touch /tmp/x", "--sweep": "depth=1,2", "nodes": [1]}
     learning.record(edited=evil, parameters=parameters)
     path = learning.hand_in()
-    shown = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
-    assert "hidden words" not in shown
-    assert "helper.py" in shown
-    assert "edited, and no copy of it is with the run" in shown
-    said = learning.types("grade", "--rerun", str(path), "--yes", code=3)
-    assert "helper.py was edited, and is not in the bundle" in " ".join(said.out.split())
+    output = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
+    assert "hidden words" not in output
+    assert "helper.py" in output
+    assert "edited, and no copy of it is with the run" in output
+    result = learning.types("grade", "--rerun", str(path), "--yes", code=3)
+    assert "helper.py was edited, and is not in the bundle" in " ".join(result.out.split())
     exercise = learning.context.catalog.exercise("1.1")[1]
     record = learning.record(edited=evil, parameters=parameters)
     assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"
@@ -65,5 +65,5 @@ def test_rerun_uses_the_variables_that_were_typed(learning: Learning) -> None:
 
 def test_rerun_of_a_run_with_values_that_were_not_stored_is_refused(learning: Learning) -> None:
     learning.record(handed_on=["TOKEN"])
-    said = learning.types("grade", "--rerun", str(learning.hand_in()), "--yes", code=3)
-    assert "whose values are not stored: TOKEN" in " ".join(said.out.split())
+    result = learning.types("grade", "--rerun", str(learning.hand_in()), "--yes", code=3)
+    assert "whose values are not stored: TOKEN" in " ".join(result.out.split())

@@ -39,13 +39,13 @@ def test_judge_nodes_joins_daemons_slurm_and_held_jobs(programs: Path) -> None:
 
 def test_judge_nodes_says_that_slurm_does_not_answer(programs: Path) -> None:
     write(programs / "sinfo", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    judged = make_controller(programs).judge_nodes(STATES, "node0", {})
-    assert judged == {**STATES, "node0": "Slurm does not answer: Unable to contact slurm controller"}
+    states = make_controller(programs).judge_nodes(STATES, "node0", {})
+    assert states == {**STATES, "node0": "Slurm does not answer: Unable to contact slurm controller"}
 
 
 def test_resume_repeats_until_the_node_is_in_use(programs: Path) -> None:
-    said = programs / "said"
-    write(programs / "sinfo", f"[ -e '{said}' ] && echo 'node1|idle|gpu:1|none' || echo 'node1|drained|gpu:1|x'")
-    write(programs / "scontrol", f"echo \"$*\" >> '{said}'")
+    file = programs / "said"
+    write(programs / "sinfo", f"[ -e '{file}' ] && echo 'node1|idle|gpu:1|none' || echo 'node1|drained|gpu:1|x'")
+    write(programs / "scontrol", f"echo \"$*\" >> '{file}'")
     make_controller(programs).resume("node1")
-    assert said.read_text() == "update nodename=node1 state=resume\n"
+    assert file.read_text() == "update nodename=node1 state=resume\n"

@@ -18,9 +18,9 @@ from gpucourse.local.machines import link
     ],
 )
 def test_parse_reads_a_link_and_str_writes_it(text: str, bits: int, delay: float, again: str) -> None:
-    parsed = link.parse(text)
-    assert (parsed.bits, parsed.delay_ms, str(parsed)) == (bits, delay, again)
-    assert link.parse(str(parsed)) == parsed
+    speed = link.parse(text)
+    assert (speed.bits, speed.delay_ms, str(speed)) == (bits, delay, again)
+    assert link.parse(str(speed)) == speed
 
 
 @pytest.mark.parametrize(

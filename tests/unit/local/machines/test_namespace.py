@@ -20,8 +20,8 @@ from gpucourse.local.machines.namespace import MachineNamespace
     ],
 )
 def test_hear_answers_each_request_by_its_number(request_: dict[str, object], answer: dict[str, object]) -> None:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        ours.send(json.dumps({"id": 3, **request_}).encode())
-        MachineNamespace(theirs, "folder")._hear()
-        assert json.loads(ours.recv(1000)) == {"id": 3, **answer}
+    client, server = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with client, server:
+        client.send(json.dumps({"id": 3, **request_}).encode())
+        MachineNamespace(server, "folder")._hear()
+        assert json.loads(client.recv(1000)) == {"id": 3, **answer}

@@ -40,15 +40,15 @@ case $name in slurm*) echo "$name" > "$3/sbin/$name-wlm" ;; *) echo "$name" > "$
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Answers:
-    """An environment in which apt-get and dpkg answer as told."""
+    """Return an environment in which apt-get and dpkg answer as told."""
 
     def put(
         closure: str = CLOSURE, complaint: str = "", lost: str = "", full: str = "", later: str = "", version: str = "22.05.8-4"
     ) -> dict[str, str]:
         home = tmp_path / "stand-in"
         (home / "bin").mkdir(parents=True, exist_ok=True)
-        told = {"closure": closure, "complaint": complaint, "lost": lost, "full": full, "later": later}
-        for name, text in told.items():
+        report = {"closure": closure, "complaint": complaint, "lost": lost, "full": full, "later": later}
+        for name, text in report.items():
             (home / name).write_text(text, encoding="utf-8")
         facts = {"home": home, "notes": home / "notes", "code": 100 if complaint else 0, "version": version}
         for name, text in (("apt-get", APT), ("dpkg", DPKG)):
@@ -116,8 +116,8 @@ def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_pa
     heard: list[Event] = []
     packages.unpack(environ, WANTED, heard.append)
     update, again = notes(tmp_path)[1:3]
-    own = packages.cache_folder(environ)
-    assert update.startswith(f"apt-get -q -o Dir::State::Lists={own}/.new-")
+    folder = packages.cache_folder(environ)
+    assert update.startswith(f"apt-get -q -o Dir::State::Lists={folder}/.new-")
     assert update.endswith(" update")
     assert again.endswith(" install -s --no-install-recommends munge slurmctld slurmd")
     assert "apt's lists" in " ".join(event.text for event in heard if isinstance(event, Note))
@@ -125,7 +125,7 @@ def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "words", "way"),
+    ("report", "kind", "words", "way"),
     [
         ({"lost": "E: Failed to fetch x Temporary failure resolving 'x'"}, MissingError, "Temporary failure", "internet"),
         ({"lost": "E: Write error - write (28: No space left on device)"}, StorageError, "no space left", "df -h"),
@@ -136,9 +136,9 @@ def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_pa
     ],
 )
 def test_unpack_names_what_went_wrong_and_leaves_nothing(
-    answers: Answers, told: dict[str, str], kind: type[MissingError], words: str, way: str
+    answers: Answers, report: dict[str, str], kind: type[MissingError], words: str, way: str
 ) -> None:
-    environ = answers(**told)
+    environ = answers(**report)
     with pytest.raises(MissingError) as caught:
         packages.unpack(environ, WANTED, quiet)
     assert type(caught.value) is kind

@@ -44,12 +44,12 @@ def test_end_of_returns_the_last_bytes_of_a_log_as_text(tmp_path: Path) -> None:
 
 
 def test_states_explains_each_node() -> None:
-    listed = (
+    listing = (
         "node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\nnode3|mixed|gpu:1|none\n"
         "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
         "node7|mixed-|gpu:1|none\n"
     )
-    node_states = reports.states(listed)
+    node_states = reports.states(listing)
     assert node_states["node1"] == node_states["node3"] == node_states["node7"] == ""
     assert node_states["node2"] == "Slurm says down*: Not responding"
     assert node_states["node4"] == "Slurm says drained: Duplicate jobid"
@@ -58,5 +58,5 @@ def test_states_explains_each_node() -> None:
 
 
 def test_parse_held_jobs_finds_those_that_slurm_holds() -> None:
-    listed = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
-    assert reports.parse_held_jobs(listed) == ["7", "9"]
+    listing = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
+    assert reports.parse_held_jobs(listing) == ["7", "9"]

@@ -49,8 +49,8 @@ def test_task_prints_the_variables_of_a_task(tmp_path: Path) -> None:
     program = tmp_path / configuration.TASK
     program.write_text(configuration.task(UID, nodes, nodes / "slurm" / "slurm.conf"), encoding="utf-8")
     program.chmod(0o755)
-    said = subprocess.run([program], env={"SLURMD_NODENAME": "node2"}, capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == [
+    result = subprocess.run([program], env={"SLURMD_NODENAME": "node2"}, capture_output=True, text=True, check=True).stdout
+    assert result.splitlines() == [
         f"export GPUCOURSE_STACK_UID={UID}",
         f"export GPUCOURSE_NODE_UID={UID}/node2",
         "export GPUCOURSE_NODE=node2",

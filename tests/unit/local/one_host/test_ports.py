@@ -15,8 +15,8 @@ def test_choose_ports_keeps_ports_that_are_free() -> None:
     assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ()) == chosen
     with socket.create_server(("127.0.0.1", chosen["node1"])):
         assert not ports.is_free(chosen["node1"])
-        again = ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ())
-        assert {name for name, port in chosen.items() if again[name] != port} == {"node1"}
+        second = ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ())
+        assert {name for name, port in chosen.items() if second[name] != port} == {"node1"}
         assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, {"node1"}) == chosen  # it listens there itself
     assert set(ports.choose_ports(["slurmctld", "node1"], chosen, ())) == {"slurmctld", "node1"}
 

@@ -15,7 +15,7 @@ from tests.unit.remote.agent.stored import BIG, KEYS
 
 @pytest.fixture
 def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The node's store, with two large files and a small one."""
+    """Return the node's store, with two large files and a small one."""
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".gpucourse" / "store"
     folder.mkdir(parents=True)
@@ -26,7 +26,7 @@ def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Path:
-    """The folder of the agent as it is on a node."""
+    """Return the folder of the agent as it is on a node."""
     folder = tmp_path / "agent"
     with tarfile.open(fileobj=io.BytesIO(jobs._bundle())) as tar:
         tar.extractall(folder, filter="data")
@@ -35,7 +35,7 @@ def agent(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """The folder of a run that has not begun."""
+    """Return the folder of a run that has not begun."""
     monkeypatch.setenv("HOME", str(tmp_path))
     job = Job("r1")
     for name in ("logs", "ranks"):

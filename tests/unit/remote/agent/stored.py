@@ -13,7 +13,7 @@ KEYS = {"big": "b-1", "model.pt": "b-2", "small.py": "s-3"}
 
 
 def begin(run_id: str) -> tuple[Job, Path]:
-    """A run that has begun, and its work folder."""
+    """Return a run that has begun, and its work folder."""
     job = Job(run_id)
     for name in ("work", "outputs", "logs"):
         Path(job.path(name)).mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,11 @@ from gpucourse.remote.agent.line import BEAT_S, Line
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The naps so far, in seconds."""
-    made: list[float] = []
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0 + sum(made))
-    monkeypatch.setattr(time, "sleep", made.append)
-    return made
+    """Return the naps so far, in seconds."""
+    calls: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 + sum(calls))
+    monkeypatch.setattr(time, "sleep", calls.append)
+    return calls
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from gpucourse.remote.agent.machine import find_installed
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that Python takes packages from."""
+    """Return a folder that Python takes packages from."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path
 

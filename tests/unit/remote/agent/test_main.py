@@ -24,11 +24,11 @@ def test_agent_is_plain_python_3_7_and_stdlib(path: Path) -> None:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:
-            known = name.split(".")[0] in sys.stdlib_module_names or name.startswith("gpucourse.remote.agent")
-            assert known, f"{path.name} imports {name}, which is not on the node"
+            modules = name.split(".")[0] in sys.stdlib_module_names or name.startswith("gpucourse.remote.agent")
+            assert modules, f"{path.name} imports {name}, which is not on the node"
 
 
 def test_bundle_runs_isolated_in_its_folder(agent: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", str(agent), "states", "nothing"]
-    done = subprocess.run(command, capture_output=True, env={"HOME": str(tmp_path)}, cwd="/", check=True)
-    assert json.loads(done.stdout) == {"nothing": {"state": "absent", "exit": None}}
+    result = subprocess.run(command, capture_output=True, env={"HOME": str(tmp_path)}, cwd="/", check=True)
+    assert json.loads(result.stdout) == {"nothing": {"state": "absent", "exit": None}}

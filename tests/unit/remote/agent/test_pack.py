@@ -17,7 +17,7 @@ from tests.unit.remote.agent.stored import begin
 def pack_and_list(
     home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20, max_files: int = 100
 ) -> tuple[set[str], dict[str, str]]:
-    """The names that travel, and what is left out, with its reason."""
+    """Return the names that travel, and what is left out, with its reason."""
     monkeypatch.setenv("HOME", str(home))
     (home / ".gpucourse/jobs/otter/job.json").write_text("{}")
     out = io.BytesIO()
@@ -27,9 +27,9 @@ def pack_and_list(
     with tarfile.open(fileobj=out) as archive:
         listing = archive.extractfile(pack.LISTING)
         assert listing is not None
-        told = json.load(listing)
-        left = dict(told["refused"])
-        return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
+        reply = json.load(listing)
+        leftover = dict(reply["refused"])
+        return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, leftover
 
 
 @pytest.fixture
@@ -45,16 +45,16 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("globs", [("*",), ("run1", "gone", "latest", "loop")])
 def test_pack_leaves_links_out(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...]) -> None:
-    packed_names, left = pack_and_list(tmp_path, monkeypatch, *globs)
+    packed_names, reasons = pack_and_list(tmp_path, monkeypatch, *globs)
     assert packed_names == {"run1/model.pt"}
-    assert left == dict.fromkeys(("latest", "loop", "gone"), "it is a link, and links are not followed")
+    assert reasons == dict.fromkeys(("latest", "loop", "gone"), "it is a link, and links are not followed")
 
 
 def test_pack_keeps_to_the_limit_of_all_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "large").write_bytes(bytes(2000))
-    names, left = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
+    names, reasons = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
-    assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}
+    assert reasons == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}
 
 
 def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,17 +62,17 @@ def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.Monke
     outputs.mkdir()
     for number in range(5):
         (outputs / str(number)).write_text("x")
-    names, left = pack_and_list(work.parents[3], monkeypatch, max_files=3)
+    names, reasons = pack_and_list(work.parents[3], monkeypatch, max_files=3)
     assert names == {"0", "1", "2"}
-    assert left == {"3": "more than 3 files: no more are sent"}
+    assert reasons == {"3": "more than 3 files: no more are sent"}
 
 
 @pytest.mark.slow
 def test_pack_names_only_some_of_very_many_files_left_out(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(pack.MAX_NAMED + 2):
         (work / f"link{number:04d}").symlink_to("run1")
-    _, left = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MAX_NAMED)
-    assert list(left) == [*(f"link{number:04d}" for number in range(pack.MAX_NAMED)), "2 more files"]
+    _, reasons = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MAX_NAMED)
+    assert list(reasons) == [*(f"link{number:04d}" for number in range(pack.MAX_NAMED)), "2 more files"]
 
 
 def test_pack_names_a_file_that_changes_while_it_is_sent(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_pack_names_a_file_that_changes_while_it_is_sent(work: Path, monkeypatch
     monkeypatch.setenv("HOME", str(work.parents[3]))
     (work.parent / "job.json").write_text("{}")
     out = io.BytesIO()
-    wanted = {"globs": list(names), "have": {}, "max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": 9}
-    pack.pack(job.Job("otter"), wanted, out)
+    request = {"globs": list(names), "have": {}, "max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": 9}
+    pack.pack(job.Job("otter"), request, out)
     out.seek(0)
     with tarfile.open(fileobj=out) as archive:
         closing = archive.extractfile(pack.CLOSING)

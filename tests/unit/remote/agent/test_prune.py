@@ -29,8 +29,8 @@ def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None
         os.utime(job.path("outputs", "metrics.json"))
         end(job)
         send(job)
-    removed = store_folder.parent / "jobs" / ".removed-20250101-000000-otter"
-    removed.mkdir()
+    folder = store_folder.parent / "jobs" / ".removed-20250101-000000-otter"
+    folder.mkdir()
     prune.prune(ids[1:])
     there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
     assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
@@ -47,31 +47,31 @@ UNSENT = [
 ]
 
 
-@pytest.mark.parametrize("why", UNSENT)
-def test_prune_keeps_a_run_with_anything_that_is_not_collected(store_folder: Path, why: str) -> None:
+@pytest.mark.parametrize("reason", UNSENT)
+def test_prune_keeps_a_run_with_anything_that_is_not_collected(store_folder: Path, reason: str) -> None:
     job, work = begin("20260101-000000-otter")
     newer = [f"20260101-00000{second}-heron" for second in range(1, prune.KEPT + 1)]
     for run_id in newer:
         Path(Job(run_id).folder).mkdir()
-    if why == "a link":
+    if reason == "a link":
         Path(job.path("outputs", "link")).symlink_to("/etc/passwd")
-    if why == "a file in the work folder":
+    if reason == "a file in the work folder":
         write_later(work / "checkpoint.pt", b"x")
-    if why != "not ended":
+    if reason != "not ended":
         end(job)
-    if why != "never sent":
+    if reason != "never sent":
         send(job, "*.csv")
-    if why == "an output since":
+    if reason == "an output since":
         write_later(Path(job.path("outputs", "late")), b"x")
-    if why == "an output with an old date since":
+    if reason == "an output with an old date since":
         job.write(pack.PACKED, {**job.read(pack.PACKED), "at": time.time() - 60})
         Path(job.path("outputs", "restored")).write_bytes(b"x")
         os.utime(job.path("outputs", "restored"), (1_600_000_000, 1_600_000_000))  # as `cp -p` does
-    if why == "later jobs":
+    if reason == "later jobs":
         job.write("exit.json", {"later": [{"job": "7"}]})
     prune.prune(["20260101-000000-otter", *newer])
     assert work.exists()
-    if why == "later jobs":
+    if reason == "later jobs":
         job.write("exit.json", {"later": []})
         prune.prune(["20260101-000000-otter", *newer])
         assert not work.exists()

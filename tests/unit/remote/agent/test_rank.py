@@ -85,6 +85,6 @@ sys.exit(rank.run(Job("r1"), ["/bin/sleep", "600"]))
 
 def test_run_passes_on_a_signal_that_comes_before_its_group_exists(agent: Path, job: Job, tmp_path: Path) -> None:
     command = [sys.executable, "-c", TOLD_AT_ONCE.format(agent=str(agent))]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
-    assert done.returncode == -signal.SIGTERM
+    result = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
+    assert result.returncode == -signal.SIGTERM
     assert job.ranks()[1]["code"] == 128 + signal.SIGTERM

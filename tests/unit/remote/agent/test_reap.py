@@ -50,13 +50,13 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
-    made = Machine(ends_s=0.0)
+    new_machine = Machine(ends_s=0.0)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(time, "monotonic", lambda: made.now)
-    monkeypatch.setattr(time, "sleep", made.nap)
-    monkeypatch.setattr(os, "kill", made.signal)
-    monkeypatch.setattr(builtins, "open", made.open)
-    return made
+    monkeypatch.setattr(time, "monotonic", lambda: new_machine.now)
+    monkeypatch.setattr(time, "sleep", new_machine.nap)
+    monkeypatch.setattr(os, "kill", new_machine.signal)
+    monkeypatch.setattr(builtins, "open", new_machine.open)
+    return new_machine
 
 
 def test_end_kills_a_process_after_the_grace(machine: Machine) -> None:

@@ -14,7 +14,7 @@ from gpucourse.remote.agent.job import Job
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """A run whose folder has a long path."""
+    """Return a run whose folder has a long path."""
     monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
     return Job("r1")
 

@@ -21,8 +21,8 @@ def test_settle_ends_a_run_whose_supervisor_vanished(job: Job) -> None:
     assert job.state() == "lost"
     assert supervise.settle(job)
     assert job.state() == "ended"
-    how = job.read("exit.json") or {}
-    assert (how["code"], how["reason"], how["seconds"]) == (137, "lost", None)
+    exit_record = job.read("exit.json") or {}
+    assert (exit_record["code"], exit_record["reason"], exit_record["seconds"]) == (137, "lost", None)
     assert not supervise.settle(job), "it is written down already"
 
 
@@ -34,7 +34,7 @@ def test_cancel_notes_a_run_that_has_not_begun(job: Job) -> None:
 def test_supervise_sets_the_path_and_writes_secrets_to_no_file(agent: Path, tmp_path: Path) -> None:
     """Run below a folder with a colon, which separates the folders of PYTHONPATH."""
     home, secret = tmp_path / "my home: 2", "3f9c-not-in-any-file"
-    own = shutil.copytree(agent, home / ".gpucourse" / "agent")
+    agent_copy = shutil.copytree(agent, home / ".gpucourse" / "agent")
     script = (
         "import gpucourse_groups, os\n"
         "seen = os.environ['PATH'], str(len(os.environ['TOKEN'])), os.environ['MINE'], gpucourse_groups.FILE\n"
@@ -44,10 +44,10 @@ def test_supervise_sets_the_path_and_writes_secrets_to_no_file(agent: Path, tmp_
         "run_id": "r2", "exercise": "3.1", "argv": [sys.executable, "-c", script], "env": {"MINE": "1"},
         "secrets": {"TOKEN": secret}, "ranks": [0], "python": sys.executable, "timeout_s": 60, "files": [],
     }  # fmt: skip
-    command = [sys.executable, "-I", "-S", str(own), "start"]
+    command = [sys.executable, "-I", "-S", str(agent_copy), "start"]
     variables = {**os.environ, "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": "/theirs"}
-    done = subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
-    assert json.loads(done.stdout)["state"] == "running"
+    result = subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
+    assert json.loads(result.stdout)["state"] == "running"
     folder = home / ".gpucourse/jobs/r2"
     until((folder / "done").exists, "the run ends")
     path = "/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"

@@ -35,4 +35,4 @@ class Reader(HTMLParser):
     @property
     def links(self) -> list[str]:
         """Where the page leads."""
-        return [str(given["href"]) for tag, given in self.tags if tag == "a"]
+        return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a"]

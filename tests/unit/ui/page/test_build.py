@@ -17,12 +17,12 @@ def test_build_makes_every_page_that_a_link_leads_to(learning: Learning) -> None
     assert {"index.html", "book.html", "runs.html", "book/1-1.html", "exercises/1.1.html"} <= set(pages)
     assert f"runs/1.1/{record.id}.html" in pages
     for name, text in pages.items():
-        ids = {given["id"] for _, given in Reader(text).tags if "id" in given}
+        ids = {attributes["id"] for _, attributes in Reader(text).tags if "id" in attributes}
         for link in Reader(text).links:
             place, _, anchor = link.partition("#")
             target = Path("/", name).parent.joinpath(place).resolve().relative_to("/").as_posix() if place else name
             assert target in pages, f"{name} leads to {link}"
-            inside = ids if target == name else {given.get("id") for _, given in Reader(pages[target]).tags}
+            inside = ids if target == name else {attributes.get("id") for _, attributes in Reader(pages[target]).tags}
             assert not anchor or anchor in inside, f"{name} leads to {link}"
 
 
@@ -52,7 +52,7 @@ def test_build_escapes_names_and_logs_full_of_html(learning: Learning) -> None:
         page = Reader(text)
         assert page.count("script") == 1, name
         assert page.count("img") == 0, name
-        assert not any(key.startswith("on") for _, given in page.tags for key in given), name
+        assert not any(key.startswith("on") for _, attributes in page.tags for key in attributes), name
         assert not any(link.startswith("javascript") for link in page.links), name
         assert "\x1b" not in text
         assert " 49" not in text  # nothing of it was taken for a template

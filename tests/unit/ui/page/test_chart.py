@@ -16,17 +16,17 @@ NAME = '<b>"&'
 
 
 def plot(**other: Any) -> Plot:
-    known = {"file": "p", "title": NAME, "kind": "line", "rows": "metrics.rows", "x": "n", "x_title": NAME, "y_title": NAME}
-    return Plot(**(known | {"series": (Series(key="y", label=NAME, low="low", high="high"),)} | other))
+    fields = {"file": "p", "title": NAME, "kind": "line", "rows": "metrics.rows", "x": "n", "x_title": NAME, "y_title": NAME}
+    return Plot(**(fields | {"series": (Series(key="y", label=NAME, low="low", high="high"),)} | other))
 
 
-def draw(wanted: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None) -> ET.Element:
-    """The chart as it is read by a parser of XML, which takes no broken mark-up."""
-    return ET.fromstring(draw_chart(wanted, collect_points(wanted, {"rows": list(rows)}, record)))
+def draw(plot_of: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None) -> ET.Element:
+    """Return the chart as it is read by a parser of XML, which takes no broken mark-up."""
+    return ET.fromstring(draw_chart(plot_of, collect_points(plot_of, {"rows": list(rows)}, record)))
 
 
 def titles(chart: ET.Element) -> list[str]:
-    """The values that are under the pointer."""
+    """Return the values that are under the pointer."""
     return [str(mark.findtext("title")) for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()]
 
 

@@ -12,7 +12,7 @@ from tests.unit.ui.page.pages import Reader, pages_of
 
 def test_policy_allows_the_style_and_script_of_a_page_and_nothing_else(learning: Learning) -> None:
     text = pages_of(learning)["index.html"]
-    policy = next(str(given["content"]) for tag, given in Reader(text).tags if given.get("http-equiv"))
+    policy = next(str(attributes["content"]) for tag, attributes in Reader(text).tags if attributes.get("http-equiv"))
     assert "default-src 'none'" in policy
     for tag in ("style", "script"):
         (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)

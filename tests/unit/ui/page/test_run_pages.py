@@ -16,19 +16,19 @@ def test_page_of_a_run_hides_nothing_beside_a_damaged_file(learning: Learning) -
 
 
 def test_page_of_a_run_shows_edits_folded_and_escaped(learning: Learning) -> None:
-    whole, edited = learning.record("1.1"), learning.record("1.1")
-    kept = learning.context.paths.run("1.1", edited.id).edited_file("source.py")
-    kept.parent.mkdir()
-    kept.write_text(f"# {HOSTILE}\n{SCRIPT}")
-    edited.edited = ["source.py"]
-    runs.save(learning.context.paths, edited)
+    whole, edited_run = learning.record("1.1"), learning.record("1.1")
+    file = learning.context.paths.run("1.1", edited_run.id).edited_file("source.py")
+    file.parent.mkdir()
+    file.write_text(f"# {HOSTILE}\n{SCRIPT}")
+    edited_run.edited = ["source.py"]
+    runs.save(learning.context.paths, edited_run)
     pages = pages_of(learning)
-    page = pages[f"runs/1.1/{edited.id}.html"]
+    page = pages[f"runs/1.1/{edited_run.id}.html"]
     assert "<details><summary>source.py" in page
     assert "the course&#39;s script, 1 added, 0 removed" in page
     assert '<span class="good">+# &lt;/pre&gt;' in page
     assert Reader(page).count("script") == 1
     assert "\x1b" not in page
     assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
-    kept.unlink()
-    assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited.id}.html"]
+    file.unlink()
+    assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited_run.id}.html"]

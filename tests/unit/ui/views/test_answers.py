@@ -13,11 +13,11 @@ RESULTS = (
 
 
 def test_answers_show_each_result_and_what_is_still_open() -> None:
-    shown = text(answers(EXERCISE, RESULTS, run="otter"))
+    output = text(answers(EXERCISE, RESULTS, run="otter"))
     for words in (
         "3.1 questions, run otter", "•  why", "✗  fast", "2; it is 3", "Why\n  fast  Count.",
         "A good answer says\n  why  gravity", "4 questions: 1 not right, 1 saved, 2 open",
         "Still open: busy. Answer: gpucourse answer 3.1", "dry is answered by a run: gpucourse run 3.1 --expect-red CHECK",
     ):  # fmt: skip
-        assert words in shown, words
+        assert words in output, words
     assert "Answer: gpucourse" not in text(answers(EXERCISE, RESULTS, next_step="gpucourse answer 3.1"))

@@ -6,11 +6,11 @@ from tests.unit.ui.examples import END, render_page
 
 
 def test_change_result_says_what_changed_and_what_did_not_go_well() -> None:
-    done = ChangeResult(
+    change = ChangeResult(
         stack="03-aws-t4", module="3", title="03-aws-t4 is stopped", changed=["node0 is stopped"],
         warnings=["its deadline stands"], expires=END, usd_per_hour=None, next="gpucourse start 3",
     )  # fmt: skip
-    page = render_page(changed.change_result(done, "gpucourse answer 3.2"))
+    page = render_page(changed.change_result(change, "gpucourse answer 3.2"))
     for words in (
         "03-aws-t4 is stopped",
         "node0 is stopped",

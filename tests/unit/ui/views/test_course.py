@@ -6,8 +6,8 @@ from tests.unit.ui.examples import EXERCISE, MODULE, VERDICT, text
 
 
 def test_catalog_shows_the_syllabus_and_broken_modules() -> None:
-    broken = ManifestError(["modules/04/module.yaml: id: missing"])
-    assert text(course.catalog([MODULE], {"3.1": VERDICT}, [broken])) == (
+    error = ManifestError(["modules/04/module.yaml: id: missing"])
+    assert text(course.catalog([MODULE], {"3.1": VERDICT}, [error])) == (
         "The course\n"
         "\n"
         "3 Parallel computing (1.5 h)\n"
@@ -24,11 +24,11 @@ def test_catalog_shows_the_syllabus_and_broken_modules() -> None:
 
 
 def test_module_shows_its_lesson() -> None:
-    shown = text(course.module(MODULE, ["# Ranks\n\n* one\n"], {}))
+    output = text(course.module(MODULE, ["# Ranks\n\n* one\n"], {}))
     for words in ("Module 3: Parallel computing", "1.5 h", "2 nodes, up to 64", "module 1", "# Ranks", "gpucourse deploy 3"):
-        assert words in shown
-    assert "--part" not in shown
-    assert "a head" not in shown
+        assert words in output
+    assert "--part" not in output
+    assert "a head" not in output
 
 
 def test_module_with_a_cluster_counts_the_head_apart() -> None:
@@ -50,7 +50,7 @@ def test_lesson_part_names_the_next_part() -> None:
 
 
 def test_exercise_says_everything_it_takes() -> None:
-    shown = text(course.exercise(MODULE, EXERCISE, VERDICT))
+    output = text(course.exercise(MODULE, EXERCISE, VERDICT))
     for words in (
         "3.1 Hello",
         "Say hello.",
@@ -67,5 +67,5 @@ def test_exercise_says_everything_it_takes() -> None:
         "gpucourse run 3.1 --set size=4096",
         "gpucourse hint 3.1 (2 hints",
     ):
-        assert words in shown, words
+        assert words in output, words
     assert "3.2 Training" in text(course.exercise(MODULE, MODULE.exercises[1]))

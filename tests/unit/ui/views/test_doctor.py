@@ -42,12 +42,12 @@ def test_machine_that_lacks_something() -> None:
 
 
 def test_account_with_the_price_of_each_module() -> None:
-    shown = text(doctor.account(make_examined(GOOD), "gpucourse deploy 0"))
-    assert "What the course needs of AWS in us-east-2 (on-demand)" in shown
-    assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
-    assert "$12.72" in shown
-    assert "Prices: a table, 2026-07-20." in shown
-    assert "Ready.\nA lab on AWS: gpucourse deploy 1 --target aws\nNext: gpucourse deploy 0" in shown
+    output = text(doctor.account(make_examined(GOOD), "gpucourse deploy 0"))
+    assert "What the course needs of AWS in us-east-2 (on-demand)" in output
+    assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in output
+    assert "$12.72" in output
+    assert "Prices: a table, 2026-07-20." in output
+    assert "Ready.\nA lab on AWS: gpucourse deploy 1 --target aws\nNext: gpucourse deploy 0" in output
 
 
 def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
@@ -55,20 +55,20 @@ def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
     assert "?  leftovers" in shown
     assert "Ready." not in shown
     assert "1 of 2 could not be checked, and may be missing too." in shown
-    both = text(doctor.account(make_examined(BAD, DARK)))
-    assert "1 of 2 are missing. 1 of 2 could not be checked" in both
+    output = text(doctor.account(make_examined(BAD, DARK)))
+    assert "1 of 2 are missing. 1 of 2 could not be checked" in output
 
 
 def test_machine_shows_commands_as_lines_to_copy() -> None:
     mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
-    shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)], "gpucourse next"))
+    output = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)], "gpucourse next"))
     lines = [
         "How to fix it: backstop",
         "# by someone who may, once",
         "aws iam create-role '{\"a\":1}'",
         "aws iam put-role-policy",
     ]
-    assert "\n".join(lines) in shown
+    assert "\n".join(lines) in output
 
 
 def test_quotas_say_what_to_request() -> None:
@@ -76,6 +76,6 @@ def test_quotas_say_what_to_request() -> None:
     assert "ask for 20" in text(doctor.quotas([ShortQuota(quota=QUOTA)], "us-east-2"))
     assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([ShortQuota(quota=QUOTA, open=waiting)], "us-east-2"))
     assert "nothing to request" in text(doctor.quotas([], "us-east-2"))
-    shown = text(doctor.quota_requests([waiting]))
-    assert "20 vCPU" in shown
-    assert "hours to days" in shown
+    output = text(doctor.quota_requests([waiting]))
+    assert "20 vCPU" in output
+    assert "hours to days" in output

@@ -14,11 +14,11 @@ from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 def test_drill_shows_how_each_node_ended_and_every_fault() -> None:
     ends = [NodeExit(node="node0", code=1), NodeExit(node="node1", code=143, reason="timed_out")]
-    shown = text(drill.drill(record(node_exits=ends)))
-    assert "node0: exited, code 1" in shown
-    assert "node1: timed out, code 143" in shown
-    assert all(how in shown for how in HOWS)
-    assert "gpucourse check 3.1 --diagnosis WORD --rank R" in shown
+    output = text(drill.drill(record(node_exits=ends)))
+    assert "node0: exited, code 1" in output
+    assert "node1: timed out, code 143" in output
+    assert all(kind in output for kind in HOWS)
+    assert "gpucourse check 3.1 --diagnosis WORD --rank R" in output
 
 
 def test_repair_says_what_the_judge_found() -> None:

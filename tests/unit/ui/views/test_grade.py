@@ -11,7 +11,7 @@ from gpucourse.ui.views.grade import format_csv, grade
 
 
 def row(name: str, *pieces: Piece, earned: float = 0.0) -> RowScore:
-    """A row of the rubric that is worth five points."""
+    """Return a row of the rubric that is worth five points."""
     return RowScore(id=name, title=name, points=5, earned=earned, missing=list_missing(pieces), pieces=pieces)
 
 

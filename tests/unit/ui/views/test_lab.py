@@ -17,11 +17,11 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     shown = text(lab.deploy_plan(result))
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
-    done = text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
-    assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
-    assert done.splitlines()[-1] == "Next: gpucourse run 3.1"
-    assert len(done.splitlines()) <= 8
-    assert "m3-local" not in done
+    output = text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
+    assert "2 ready in 1.00 s (2 changes, 1 repaired)" in output
+    assert output.splitlines()[-1] == "Next: gpucourse run 3.1"
+    assert len(output.splitlines()) <= 8
+    assert "m3-local" not in output
     assert "m3-local" in text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True))
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
@@ -39,22 +39,22 @@ def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
         assert "All nodes are this one computer. For machines: sudo make it so" in text(view)
 
 
-def receipt(*left: Leftover) -> Receipt:
+def receipt(*leftover: Leftover) -> Receipt:
     return Receipt(
         stack="m3-local", uid="u", module="3", mode="local", created="2026-11-21T10:00:00+00:00",
         destroyed="2026-11-21T11:00:00+00:00", existed=["a", "b"], removed=["a", "b"], swept=["processes: none"],
-        leftovers=list(left), outputs_home=["r1"], outputs_discarded=["r2"],
+        leftovers=list(leftover), outputs_home=["r1"], outputs_discarded=["r2"],
     )  # fmt: skip
 
 
 def test_destroy_result_proves_that_nothing_is_left() -> None:
-    shown = text(lab.destroy_result([receipt()], Path("/w/receipts")))
-    assert shown == (
+    output = text(lab.destroy_result([receipt()], Path("/w/receipts")))
+    assert output == (
         "✓ m3-local: 2 of 2 resources removed, outputs collected from 1 run; outputs discarded: r2; nothing is left\n"
         "\n"
         "Receipts: /w/receipts\n"
     )
-    assert len(shown.splitlines()) <= 8
+    assert len(output.splitlines()) <= 8
     whole = text(lab.destroy_result([receipt()], Path("/w/receipts"), whole=True))
     for words in ("2 of 2 resources", "collected from 1 run", "✓ nothing is left", "2026-11-21T10:00:00", "processes: none"):
         assert words in whole
@@ -63,6 +63,6 @@ def test_destroy_result_proves_that_nothing_is_left() -> None:
 
 
 def test_destroy_result_says_what_is_left_and_how_to_remove_it() -> None:
-    shown = text(lab.destroy_result([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
+    output = text(lab.destroy_result([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):
-        assert words in shown
+        assert words in output

@@ -18,18 +18,18 @@ def test_holdings_of_each_kind(state: Standing) -> None:
     thing = CloudResource(
         kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2", tags=tags, note="may not look"
     )
-    held = LeakScan(
+    scan = LeakScan(
         account="123456789012", course="mine", regions=("us-east-2",),
         things=[ScannedResource(resource=thing, state=state, stack="03-aws-t4")], usd_per_hour=Decimal(1),
     )  # fmt: skip
-    page = render_page(leaks.holdings(held))
+    page = render_page(leaks.holdings(scan))
     assert ("Remove them by hand\naws ec2" in page) == (state == "leak")
     assert ("Check by hand\naws ec2" in page) == ("may not look" in page) == (state == "unknown")
     assert ("no leaks" in page) == (state in {"standing", "another's"})
     assert ("grace" in page) == (state != "unknown")
     assert ("--everyone" in page) == (state == "another's")
     assert "other regions" in page
-    assert "not looked at: mx-central-1" in render_page(leaks.holdings(replace(held, unasked="not looked at: mx-central-1")))
+    assert "not looked at: mx-central-1" in render_page(leaks.holdings(replace(scan, unasked="not looked at: mx-central-1")))
 
 
 def test_clean_result_names_what_is_left_and_how_to_remove_it() -> None:

@@ -16,12 +16,12 @@ def test_sweep_counts_the_values_that_passed() -> None:
         Point(value=16, state="failed", error="node0 does not answer"),
     ]
     sweep = Sweep(id="s", exercise="3.1", parameter="size", created="", title="Every value", points=points)
-    done = SweepResult(sweep=sweep, folder=Path("/w/runs/3.1/s"), files=())
-    shown = text(many.sweep(done))
+    outcome = SweepResult(sweep=sweep, folder=Path("/w/runs/3.1/s"), files=())
+    output = text(many.sweep(outcome))
     for words in ("✗ 1 of 3 values of size passed", "/w/runs/3.1/s", "gpucourse compare a b"):
-        assert words in shown, words
-    assert "node0 does not answer" not in shown
-    assert "node0 does not answer" in text(many.sweep(done, whole=True))
+        assert words in output, words
+    assert "node0 does not answer" not in output
+    assert "node0 does not answer" in text(many.sweep(outcome, whole=True))
 
 
 def test_everything_suggests_two_runs_of_one_exercise_to_compare() -> None:
@@ -29,8 +29,10 @@ def test_everything_suggests_two_runs_of_one_exercise_to_compare() -> None:
         ExerciseRun(exercise=exercise, title="t", lab=lab, gpu="", mode="local", state="succeeded", run=f"{exercise}-{lab}")
         for lab in ("one", "two") for exercise in ("3.1", "3.2")
     ]  # fmt: skip
-    failed = ExerciseRun(exercise="3.3", title="t", lab="one", gpu="", mode="aws", state="not run", error="torch is missing")
-    shown = text(many.everything([*steps, failed]))
-    assert "gpucourse compare 3.1-one 3.1-two" in shown
-    assert "3.3 on one  torch is missing" in shown
-    assert many.everything([failed]).mode == ""
+    failed_run = ExerciseRun(
+        exercise="3.3", title="t", lab="one", gpu="", mode="aws", state="not run", error="torch is missing"
+    )
+    output = text(many.everything([*steps, failed_run]))
+    assert "gpucourse compare 3.1-one 3.1-two" in output
+    assert "3.3 on one  torch is missing" in output
+    assert many.everything([failed_run]).mode == ""

@@ -15,14 +15,14 @@ def show(**other: object) -> dict[str, str]:
         "nodes": [], "instances": {}, "expires": END, "seconds_left": 7230.0, "cost_usd": Decimal("3.2"),
         "usd_per_hour": Decimal("1.5403"), "backstop": "armed",
     }  # fmt: skip
-    seen = Outlook(**(values | other))  # type: ignore[arg-type]  # fields by name
-    return {name: text_of(value) for name, value in outlook(aws_deployment(), seen).pairs}
+    outlook_of = Outlook(**(values | other))  # type: ignore[arg-type]  # fields by name
+    return {name: text_of(value) for name, value in outlook(aws_deployment(), outlook_of).pairs}
 
 
 def test_outlook_has_the_cost_and_the_deadline_with_the_way_to_move_it() -> None:
-    shown = show()
-    assert shown["cost"] == "$3.20 so far, $1.54 an hour"
-    assert shown["deadline"] == f"in 2 h 00 min ({clock(END)}); more time: gpucourse extend 3 2h"
+    output = show()
+    assert output["cost"] == "$3.20 so far, $1.54 an hour"
+    assert output["deadline"] == f"in 2 h 00 min ({clock(END)}); more time: gpucourse extend 3 2h"
     assert show(seconds_left=-90)["deadline"].startswith("passed 90 s ago")
 
 

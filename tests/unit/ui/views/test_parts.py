@@ -38,9 +38,9 @@ def test_show_tried_names_the_next_command(verdict: str, part: dict[str, Any], w
 
 
 def test_show_tried_cuts_what_a_wrong_part_printed() -> None:
-    shown = show("failed", way="same", says="it doubles nothing", output="x" * 500 + "\n1" * (LINES_SHOWN + 2), waited_s=5.0)
+    output = show("failed", way="same", says="it doubles nothing", output="x" * 500 + "\n1" * (LINES_SHOWN + 2), waited_s=5.0)
     for words in ("✗ Twice: wrong (same)", "it doubles nothing", "x ...", "... and 3 more lines", "gpucourse watch 3.1"):
-        assert words in shown, words
+        assert words in output, words
 
 
 def test_list_parts_shows_the_state_and_the_file_of_each() -> None:

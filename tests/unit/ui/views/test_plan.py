@@ -45,7 +45,7 @@ def launch_plan() -> LaunchPlan:
 
 def test_launch_names_every_node_and_what_it_starts() -> None:
     view = plan.launch(launch_plan())
-    shown = text(view)
+    output = text(view)
     assert view.mode == "local"
     for words in (
         "node0 (head, learner@127.0.0.1:2200): ranks 0 to 1",
@@ -57,15 +57,15 @@ def test_launch_names_every_node_and_what_it_starts() -> None:
         "*.csv",
         "at most 20,000 files and 10.0 GiB, 1.0 GiB a file, 1.0 GiB a log",
     ):
-        assert words in shown, words
-    assert shown.replace("\n", "").isprintable()
+        assert words in output, words
+    assert output.replace("\n", "").isprintable()
 
 
 def test_launch_shows_commands_that_can_be_pasted_into_a_shell() -> None:
-    shown = text(plan.launch(launch_plan()))
-    pasted = shown.split("ranks 0 to 1\n")[1].split("\n\n")[0]
+    output = text(plan.launch(launch_plan()))
+    pasted = output.split("ranks 0 to 1\n")[1].split("\n\n")[0]
     done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=STUCK_S)
     assert done.stdout.decode().split("\0")[:-1] == AWKWARD
     environment = pasted.replace("printf '%s\\0'", "printenv AWKWARD #")
-    told = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=STUCK_S)
-    assert told.stdout == b"it's $HOME\n\n"
+    result = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=STUCK_S)
+    assert result.stdout == b"it's $HOME\n\n"

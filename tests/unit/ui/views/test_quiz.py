@@ -20,9 +20,9 @@ QUIZ = Quiz.model_validate(
 
 
 def test_questions_show_no_keys_and_no_explanations() -> None:
-    shown = text(quiz.questions(QUIZ))
-    assert "wet   Is it wet?\n        a. yes\n        b. no\n" in shown
-    assert "it is." not in shown
+    output = text(quiz.questions(QUIZ))
+    assert "wet   Is it wet?\n        a. yes\n        b. no\n" in output
+    assert "it is." not in output
 
 
 def test_question_shows_its_number_and_its_choices() -> None:

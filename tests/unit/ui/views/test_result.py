@@ -21,7 +21,7 @@ RECORDED = [exercise for exercise in EXERCISES if (FOLDER / f"{exercise.id}.json
 
 
 def show(exercise: Exercise, home: Path) -> View:
-    """The result of the recorded run, as `run` shows it in the workspace of a home folder."""
+    """Return the result of the recorded run, as `run` shows it in the workspace of a home folder."""
     record, metrics, verdict = read_result(exercise)
     files = RunPaths(home / "gpucourse" / "runs" / exercise.id / record.id)
     files.folder.mkdir(parents=True)
@@ -60,8 +60,8 @@ def test_result_shows_a_table_of_at_most_12_rows_whole(
     monkeypatch.setenv("HOME", str(tmp_path))
     _, metrics, _ = read_result(exercise)
     whole = [part for item in exercise.tables if item is exercise.main_table for part in measured_table(item, metrics)]
-    shown = show(exercise, tmp_path).blocks
-    assert all(part in shown for part in whole if isinstance(part, Table) and len(part.rows) <= WHOLE_ROWS)
+    output = show(exercise, tmp_path).blocks
+    assert all(part in output for part in whole if isinstance(part, Table) and len(part.rows) <= WHOLE_ROWS)
 
 
 def test_result_keeps_the_rows_of_a_long_table_that_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

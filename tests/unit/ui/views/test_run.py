@@ -17,13 +17,13 @@ from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 
 def test_runs_lists_states_and_details() -> None:
-    failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
-    shown = text(
-        run.runs([ListedRun(record=record(verdict="passed")), ListedRun(record=failed, detail="node1 does not answer")])
+    failed_run = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
+    output = text(
+        run.runs([ListedRun(record=record(verdict="passed")), ListedRun(record=failed_run, detail="node1 does not answer")])
     )
-    assert re.search(r"20261121-101500-otter  3\.1  succeeded  ✓ passed      2  12\.3 s  \d+ s", shown)
-    assert "timed out" in shown
-    assert "node1 does not answer" in shown
+    assert re.search(r"20261121-101500-otter  3\.1  succeeded  ✓ passed      2  12\.3 s  \d+ s", output)
+    assert "timed out" in output
+    assert "node1 does not answer" in output
     assert "no runs yet" in text(run.runs([]))
 
 
@@ -35,7 +35,7 @@ def result(run_record: RunRecord, **other: object) -> str:
 
 
 def brief(run_record: RunRecord, **other: object) -> str:
-    """What `run` shows."""
+    """Return what `run` shows."""
     view = results.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)
@@ -44,9 +44,9 @@ def brief(run_record: RunRecord, **other: object) -> str:
 def test_details_of_a_run_with_everything() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}, {"n": 4, "ms": float("nan")}, "no row"]}
     output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
-    refused = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
-    ended = record(outputs=output, output_files=9000, output_bytes=1 << 30, refused=refused)
-    shown = result(ended, exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    refusals = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
+    ended_run = record(outputs=output, output_files=9000, output_bytes=1 << 30, refused=refusals)
+    shown = result(ended_run, exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     for words in (
         "3.1 Hello",
         "3.1 Hello\n✗ failed in 12.3 s",
@@ -70,8 +70,8 @@ def test_details_of_a_run_with_everything() -> None:
 def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}]}
     output = [OutputFile(node="node0", path="outputs/node0/1.json", bytes=1024, sha256="")]
-    refused = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
-    shown = brief(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    refusals = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
+    shown = brief(record(outputs=output, refused=refusals), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     assert shown == (
         "3.1 Hello\n"
         "✗ failed in 12.3 s on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured\n"
@@ -95,29 +95,29 @@ def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
 
 def test_result_counts_many_checks_that_did_not_pass() -> None:
     many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
-    shown = brief(
+    output = brief(
         record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many, next_step="gpucourse next"
     )
-    assert "✗ and 6 more did not pass" in shown
-    assert "– 9 checks not measured: needs a GPU" in shown
-    assert "Times (5 of 50 rows)" in shown
-    assert len(shown.splitlines()) <= 25
+    assert "✗ and 6 more did not pass" in output
+    assert "– 9 checks not measured: needs a GPU" in output
+    assert "Times (5 of 50 rows)" in output
+    assert len(output.splitlines()) <= 25
 
 
 def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
-    seen = [LogQuote(node="node1", rank=1, line="ValueError: no")]
+    quotes = [LogQuote(node="node1", rank=1, line="ValueError: no")]
     title = "Rank 1 raised ValueError in t.py, line 6"
     diagnosis = Diagnosis(
-        symptom="script-error", title=title, why="The script itself failed.", next="gpucourse logs x", seen=seen
+        symptom="script-error", title=title, why="The script itself failed.", next="gpucourse logs x", seen=quotes
     )
-    others = Diagnosis(symptom="peer-lost", title="Others lost their peer", why="w", next="n")
+    follow_up = Diagnosis(symptom="peer-lost", title="Others lost their peer", why="w", next="n")
     first = RankExit(node="node1", rank=1, code=1, at=1.0)
-    failed = record(state="failed", first_failure=first, diagnoses=[diagnosis, others])
-    shown = brief(failed)
-    assert shown.splitlines()[1] == "✗ failed in 12.3 s on simulated nodes: rank 1 on node1 was the first to fail, with code 1"
-    assert shown.count("ValueError: no") == 1
-    assert "  besides: Others lost their peer" in shown
-    assert shown.splitlines()[-1] == "Next: gpucourse logs x"
+    failed_run = record(state="failed", first_failure=first, diagnoses=[diagnosis, follow_up])
+    output = brief(failed_run)
+    assert output.splitlines()[1] == "✗ failed in 12.3 s on simulated nodes: rank 1 on node1 was the first to fail, with code 1"
+    assert output.count("ValueError: no") == 1
+    assert "  besides: Others lost their peer" in output
+    assert output.splitlines()[-1] == "Next: gpucourse logs x"
 
 
 @pytest.mark.parametrize(
@@ -137,29 +137,31 @@ def test_result_says_in_one_line_how_the_run_went(values: dict[str, object], wor
 def test_result_begins_with_a_wrong_part() -> None:
     part = PartResult(id="p", title="Mine", file="mine.py", verdict="failed", says="it doubles")
     good = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
-    shown = brief(record(), exercise=EXERCISE, verdict=good)
-    assert shown.splitlines()[1] == "✗ your part is wrong in 12.3 s on simulated nodes: 1 passed"
-    assert "your part  wrong: it doubles" in shown
+    output = brief(record(), exercise=EXERCISE, verdict=good)
+    assert output.splitlines()[1] == "✗ your part is wrong in 12.3 s on simulated nodes: 1 passed"
+    assert "your part  wrong: it doubles" in output
 
 
 def test_details_of_an_own_script_show_nothing_of_the_exercise() -> None:
-    own = record(own_script="/home/me/mytrain.py", verdict="passed")
+    own_run = record(own_script="/home/me/mytrain.py", verdict="passed")
     metrics = {"rows": [{"n": 1, "ms": 12.3}]}
-    shown = result(own, exercise=EXERCISE, metrics=metrics, verdict=VERDICT, deliverables=Path("/w/deliverables/3.1"))
-    assert shown.splitlines()[0].split() == ["mytrain.py"]
-    assert "counts" in shown
+    output = result(own_run, exercise=EXERCISE, metrics=metrics, verdict=VERDICT, deliverables=Path("/w/deliverables/3.1"))
+    assert output.splitlines()[0].split() == ["mytrain.py"]
+    assert "counts" in output
     for words in ("3.1 ", "Hello", "Times", "Bandwidth", "question", "passed", "deliverables"):
-        assert words not in shown, words
+        assert words not in output, words
 
 
 @pytest.mark.parametrize(
-    ("files", "collected", "says"),
+    ("files", "collected", "message"),
     [(1200, True, "1,200 files, 3.0 MiB, in its outputs/"), (0, True, "no file"), (3, False, None)],
 )
-def test_result_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, says: str | None) -> None:
-    own = record(own_script="/home/me/mytrain.py", outputs=[], output_files=files, output_bytes=3 << 20, collected=collected)
-    lines = [line for line in brief(own).splitlines() if line.startswith("collected ")]
-    assert lines == ([f"collected  {says}"] if says else [])
+def test_result_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, message: str | None) -> None:
+    own_run = record(
+        own_script="/home/me/mytrain.py", outputs=[], output_files=files, output_bytes=3 << 20, collected=collected
+    )
+    lines = [line for line in brief(own_run).splitlines() if line.startswith("collected ")]
+    assert lines == ([f"collected  {message}"] if message else [])
 
 
 def test_details_name_the_rank_that_failed_first() -> None:
@@ -169,7 +171,7 @@ def test_details_name_the_rank_that_failed_first() -> None:
         NodeExit(node="node2", code=0),
     ]
     first = RankExit(node="node1", rank=1, code=-11, at=1.0)
-    shown = result(record(state="failed", node_exits=exits, first_failure=first, error="a rank died"))
+    output = result(record(state="failed", node_exits=exits, first_failure=first, error="a rank died"))
     for words in (
         "rank 1 on node1, exit code -11",
         "node0: timed out, 3 processes ended",
@@ -177,5 +179,5 @@ def test_details_name_the_rank_that_failed_first() -> None:
         "a rank died",
         "gpucourse logs 20261121-101500-otter --rank 1",
     ):
-        assert words in shown, words
-    assert "node2: " not in shown
+        assert words in output, words
+    assert "node2: " not in output

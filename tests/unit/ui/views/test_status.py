@@ -39,26 +39,28 @@ def test_status_of_a_stopped_or_lost_lab_says_what_to_type() -> None:
     assert "Start it again: gpucourse start 3" in page
     assert "– stopped" in page
     assert "unhealthy" not in page
-    gone = render_status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
-    assert "AWS took the spot instance back" in gone
-    assert "gpucourse deploy 3 --target aws" in gone
-    assert "passed 90 s ago" in gone
+    output = render_status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
+    assert "AWS took the spot instance back" in output
+    assert "gpucourse deploy 3 --target aws" in output
+    assert "passed 90 s ago" in output
 
 
 def test_status_of_an_unhealthy_lab() -> None:
     health = [NodeHealth(node="node0", healthy=True), NodeHealth(node="node1", healthy=False, detail="its process has ended")]
     view = status.status([StackStatus(deployment=deployment(), nodes=health, active_runs=[record(state="running")])])
-    shown = text(view)
+    output = text(view)
     assert view.mode == "local"
-    assert re.search(r"m3-local  3 Parallel computing  unhealthy  1 of 2  \d+ s  20261121-101500-otter", shown)
-    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ unhealthy  its process has ended" in shown
-    assert "gpucourse deploy 3" in shown
+    assert re.search(r"m3-local  3 Parallel computing  unhealthy  1 of 2  \d+ s  20261121-101500-otter", output)
+    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ unhealthy  its process has ended" in output
+    assert "gpucourse deploy 3" in output
 
 
 def test_status_of_a_lab_that_failed() -> None:
     half = deployment(phase="failed", inventory=None, error="terraform said no")
-    shown = text(status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
-    assert "failed" in shown
-    assert "terraform said no" in shown
+    output = text(
+        status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])])
+    )
+    assert "failed" in output
+    assert "terraform said no" in output
     assert "Nothing is deployed." in text(status.status([]))
     assert "The record of a lab cannot be read" in text(status.status([], unreadable=1))

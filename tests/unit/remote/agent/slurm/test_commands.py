@@ -14,7 +14,7 @@ from tests.unit.remote.scripted import Scripted
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """A squeue for the test."""
+    """Write a squeue for the test."""
     path = folder / "squeue"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -40,24 +40,24 @@ def test_ask_quotes_a_command_that_took_too_long(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("message", "kind"),
     [
         ("slurm_load_jobs error: Invalid job id specified", commands.UnknownJob),
         ("slurm_load_jobs error: Unable to contact slurm controller", commands.Controller),
     ],
 )
 def test_ask_raises_unknown_job_when_slurm_has_forgotten_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[commands.Controller]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str, kind: type[commands.Controller]
 ) -> None:
-    program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
+    program(tmp_path, monkeypatch, f"echo '{message}' >&2; exit 1")
     with pytest.raises(commands.Controller) as caught:
         commands.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
-    assert caught.value.message == said
+    assert caught.value.message == message
 
 
 def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = {
+    variables = {
         "SBATCH_ACCOUNT": "abc123", "SLURM_ACCOUNT": "abc123", "SBATCH_PARTITION": "gpu", "SLURM_PARTITION": "gpu",
         "SBATCH_QOS": "course", "SBATCH_RESERVATION": "course24", "SBATCH_CONSTRAINT": "ib", "SBATCH_GRES": "gpu:a100:1",
         "SBATCH_GPUS_PER_NODE": "1", "SBATCH_MEM_PER_NODE": "8G", "SBATCH_EXPORT": "ALL", "SBATCH_TIMELIMIT": "5",
@@ -69,10 +69,10 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
         "SLURM_STDOUTMODE",
         "SQUEUE_FORMAT", "SINFO_FORMAT", "SACCT_FORMAT", "SSH_TTY",
     )  # fmt: skip
-    for name, value in {**kept, **dict.fromkeys(dropped, "/elsewhere")}.items():
+    for name, value in {**variables, **dict.fromkeys(dropped, "/elsewhere")}.items():
         monkeypatch.setenv(name, value)
     environment = commands.environment()
-    assert environment.items() >= kept.items()
+    assert environment.items() >= variables.items()
     assert not {*dropped} & {*environment}
     assert environment["SLURM_CLUSTERS"] == "big", "squeue and scancel look there, too"
     monkeypatch.setenv("SLURM_JOB_ID", "7")

@@ -23,8 +23,8 @@ from tests.waiting import STUCK_S, until
 def test_follow_sends_logs_from_their_offset_with_the_name_of_the_node(
     script_slurm: Callable[..., Scripted], tmp_path: Path
 ) -> None:
-    said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
-    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    answers = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
+    script_slurm(sbatch="7\n", squeue=answers, scontrol=details("7", "COMPLETED"))
     submit.submit(spec())
     Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
     write_end_note("7", 0)
@@ -54,7 +54,7 @@ def test_follow_reads_the_offsets_of_many_logs_as_input(
 
 
 @pytest.mark.parametrize(
-    ("files", "asked", "names"),
+    ("files", "request", "names"),
     [
         (["7-laptop.out"], {}, {("node2", 0)}),
         (
@@ -71,33 +71,33 @@ def test_follow_names_a_log_after_the_node_of_slurm(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: list[str],
-    asked: dict[str, object],
+    request: dict[str, object],
     names: set[tuple[str, int | None]],
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.example.org")
-    nodes = "node[2-3]" if asked else "node2" if names else ""
-    said = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
-    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
-    submit.submit(spec(**asked))
+    nodes = "node[2-3]" if request else "node2" if names else ""
+    answers = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
+    script_slurm(sbatch="7\n", squeue=answers, scontrol=details("7", "COMPLETED"))
+    submit.submit(spec(**request))
     for name in files:
         Path(Job("r1").path("logs", name)).write_bytes(b"here\n")
     write_end_note("7", 0)
     out = tmp_path / "stream"
     with out.open("wb") as file:
         follow.follow(Job("r1"), {}, file.fileno())
-    told = [
+    events = [
         json.loads(payload) for kind, _, _, payload in read_frames("node0", iter([out.read_bytes()])) if kind == frames.NAMED
     ]
-    assert {(log_frame["node"], log_frame["rank"]) for log_frame in told if log_frame["node"]} == names
+    assert {(log_frame["node"], log_frame["rank"]) for log_frame in events if log_frame["node"]} == names
 
 
 def test_follow_sends_logs_while_slurm_does_not_answer(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
-    answered = threading.Event()
+    event = threading.Event()
 
     class Slow(Scripted):
         def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = commands.NOTHING) -> str:
             if words[0] == "squeue":
-                assert answered.wait(STUCK_S)
+                assert event.wait(STUCK_S)
             return super().__call__(*words, folder=folder, variables=variables)
 
     script_slurm(sbatch="7\n")
@@ -109,6 +109,6 @@ def test_follow_sends_logs_while_slurm_does_not_answer(script_slurm: Callable[..
         thread = threading.Thread(target=follow.follow, args=(Job("r1"), {}, file.fileno()))
         thread.start()
         until(lambda: b"said while it waits" in out.read_bytes(), "the log")
-        answered.set()
+        event.set()
         thread.join(STUCK_S)
     assert not thread.is_alive()

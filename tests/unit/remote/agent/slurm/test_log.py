@@ -11,14 +11,14 @@ from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
 def test_note_changes_explains_a_requeued_job(script_slurm: Callable[..., Scripted]) -> None:
-    said = [
+    answers = [
         row("7", "RUNNING", node="node3"),
         row("7", "PENDING"),
         row("7", "PENDING", "BeginTime"),
         row("7", "COMPLETED", node="node1"),
     ]
     down = "node3|gpu*|down*|gpu:1|4|up|Not responding\n"
-    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
+    script_slurm(sbatch="7\n", squeue=answers, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
     submit.submit(spec())
     for _ in range(4):
         rows = watch.look(Job("r1"))
@@ -53,11 +53,11 @@ def test_note_changes_counts_many_tasks_and_names_those_that_failed(script_slurm
     files = [
         {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
     ]
-    begun = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
+    answers = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
     ended = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
-    script_slurm(sbatch="7\n", squeue=[begun, ended, ""], scontrol="")
+    script_slurm(sbatch="7\n", squeue=[answers, ended, ""], scontrol="")
     submit.submit(spec(files=files))
-    assert [told["job"] for told in watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
+    assert [event["job"] for event in watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
     Path(Job("r1").path("logs", "7_6-a.out")).touch()
     watch.look(Job("r1"))
     lines = [line.partition(" ")[2] for line in log().splitlines()]
@@ -67,5 +67,5 @@ def test_note_changes_counts_many_tasks_and_names_those_that_failed(script_slurm
         "job 7_6 is FAILED on a",
         "of 100 jobs: 99 COMPLETED, 1 FAILED",
     ]
-    how = Job("r1").read("exit.json")
-    assert (how["code"], len(how["jobs"])) == (1, 100)
+    exit_record = Job("r1").read("exit.json")
+    assert (exit_record["code"], len(exit_record["jobs"])) == (1, 100)

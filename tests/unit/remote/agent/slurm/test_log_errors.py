@@ -17,7 +17,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueErr
 
 
 @pytest.mark.parametrize(
-    ("wish", "wanted"),
+    ("wish", "target"),
     [
         ("err-%j.txt", "err-7.txt"),
         ("%5j.err", "00007.err"),
@@ -26,8 +26,8 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueErr
         ("/shared/%u/e?.log", "/shared/*/e[?].log"),
     ],
 )
-def test_make_glob_matches_what_sbatch_writes(wish: str, wanted: str) -> None:
-    assert log.make_glob(wish, "7") == wanted
+def test_make_glob_matches_what_sbatch_writes(wish: str, target: str) -> None:
+    assert log.make_glob(wish, "7") == target
     assert log.make_glob("e-%A_%a.txt", "7_12") == "e-7_12.txt"
 
 
@@ -38,7 +38,7 @@ def make_spec(wish: str) -> dict[str, Any]:
 
 
 def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
-    """The log of a job that failed, after everything was looked at."""
+    """Return the log of a job that failed, after everything was looked at."""
     script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
     submit.submit(make_spec(wish))
     job = Job("r1")
@@ -95,7 +95,7 @@ def test_add_error_files_leaves_out_an_error_file_with_nothing_new(script_slurm:
 
 
 @pytest.mark.parametrize(
-    ("wish", "made"),
+    ("wish", "calls"),
     [
         ("logs/err/%j.txt", ["logs", "logs/err"]),
         ("logs/%x/%j.txt", ["logs"]),
@@ -103,11 +103,11 @@ def test_add_error_files_leaves_out_an_error_file_with_nothing_new(script_slurm:
     ],
 )
 def test_make_error_folder_makes_the_folder_of_an_error_file(
-    script_slurm: Callable[..., Scripted], wish: str, made: list[str]
+    script_slurm: Callable[..., Scripted], wish: str, calls: list[str]
 ) -> None:
     """Slurm ends a job at once whose error file it cannot open."""
     script_slurm(sbatch="7\n")
     submit.submit(make_spec(wish))
     work = Path(Job("r1").path("work"))
-    assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == made
+    assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == calls
     assert not Path(Job("r1").path("up")).exists()

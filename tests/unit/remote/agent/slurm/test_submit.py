@@ -95,13 +95,13 @@ def test_submit_exports_its_variables_when_the_login_exports_none(
     assert {*(words or "").split(",")} >= {*(export or "").split(",")}
 
 
-@pytest.mark.parametrize(("others", "short"), [("", True), ("there\n", False)])
+@pytest.mark.parametrize(("state", "short"), [("", True), ("there\n", False)])
 def test_submit_shortens_a_long_path_only_when_all_nodes_are_here(
-    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: str, short: bool
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, short: bool
 ) -> None:
     """A link on this machine is none on another; the jobs then have what the cluster gives them."""
     monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
-    cluster = script_slurm(sbatch="7\n", sinfo=f"{commands.host()}\n{others}")
+    cluster = script_slurm(sbatch="7\n", sinfo=f"{commands.host()}\n{state}")
     submit.submit(spec())
     assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
     scratch.remove(Job("r1"))

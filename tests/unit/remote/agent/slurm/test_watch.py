@@ -23,20 +23,20 @@ from tests.unit.remote.scripted import (
 
 
 def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) -> None:
-    said = [
+    answers = [
         row("7", "PENDING"),
         row("7", "PENDING", "Resources"),
         row("7", "RUNNING", "None", "node1"),
         row("7", "COMPLETED", node="node1"),
     ]
-    cluster = script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    cluster = script_slurm(sbatch="7\n", squeue=answers, scontrol=details("7", "COMPLETED"))
     submit.submit(spec())
     states = [watch.look(Job("r1"))[0]["state"] for _ in range(4)]
     assert states == ["PENDING", "PENDING", "RUNNING", "COMPLETED"]
-    how = Job("r1").read("exit.json")
-    assert (how["code"], how["reason"]) == (0, "exited")
-    assert how["ranks"] == [{"rank": 0, "code": 0, "node": "node1", "at": pytest.approx(0, abs=1e12)}]
-    first = how["jobs"][0]
+    exit_record = Job("r1").read("exit.json")
+    assert (exit_record["code"], exit_record["reason"]) == (0, "exited")
+    assert exit_record["ranks"] == [{"rank": 0, "code": 0, "node": "node1", "at": pytest.approx(0, abs=1e12)}]
+    first = exit_record["jobs"][0]
     assert (first["waited_s"], first["ran_s"], first["code"]) == (2.0, 10.0, 0)
     lines = [line.partition(" ")[2] for line in log().splitlines()]
     assert lines == [
@@ -64,8 +64,8 @@ def test_look_writes_how_a_job_ended(
     script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
     submit.submit(spec())
     watch.look(Job("r1"))
-    how = Job("r1").read("exit.json")
-    assert (how["reason"], how["code"]) == (reason, shell)
+    exit_record = Job("r1").read("exit.json")
+    assert (exit_record["reason"], exit_record["code"]) == (reason, shell)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Sc
         {"name": "array", "text": "#!/bin/bash\n", "copies": 1, "tasks": 3, "after": "", "job_name": "2.4"},
         {"name": "gather", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "array", "job_name": "2.4-gather"},
     ]
-    said = (
+    answer = (
         row("20_0", "COMPLETED", node="a")
         + row("20_1", "FAILED", node="b")
         + row("20_2", "COMPLETED", node="a")
@@ -102,7 +102,7 @@ def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Sc
     )
     cluster = script_slurm(
         sbatch=["20\n", "21\n"],
-        squeue=said,
+        squeue=answer,
         scontrol=[details("20", "FAILED", "4:0").replace("JobId=20", "JobId=22 ArrayJobId=20 ArrayTaskId=1"), ""],
     )
     submit.submit(spec(files=files))
@@ -112,18 +112,18 @@ def test_look_has_a_row_for_each_task_of_an_array(script_slurm: Callable[..., Sc
         ("21", "gather", "CANCELLED"),
     ]  # fmt: skip
     assert ("sbatch", "--parsable", "--dependency=afterok:20", "--kill-on-invalid-dep=yes", "gather.sbatch") in cluster.asked
-    how = Job("r1").read("exit.json")
-    assert (how["reason"], how["code"]) == ("exited", 4)
+    exit_record = Job("r1").read("exit.json")
+    assert (exit_record["reason"], exit_record["code"]) == ("exited", 4)
 
 
 def test_cancel_returns_when_every_job_has_ended(script_slurm: Callable[..., Scripted]) -> None:
-    said = [
+    answers = [
         row("7", "RUNNING", node="a"),
         row("7", "COMPLETING", node="a"),
         row("7", "COMPLETING", node="a"),
         row("7", "CANCELLED", node="a"),
     ]
-    cluster = script_slurm(sbatch="7\n", squeue=said, scancel="", scontrol="")
+    cluster = script_slurm(sbatch="7\n", squeue=answers, scancel="", scontrol="")
     submit.submit(spec())
     assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == "ended"
     assert Job("r1").read("exit.json")["reason"] == "cancelled"

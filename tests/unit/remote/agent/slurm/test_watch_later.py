@@ -15,14 +15,14 @@ from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
 def listing(*jobs: tuple[str, str, str], folder: str = "work") -> str:
-    """What squeue says of jobs: number, state and name."""
+    """Return what squeue says of jobs: number, state and name."""
     return "".join(f"{job}|{state}|{name}|{Job('r1').path(folder)}\n" for job, state, name in jobs)
 
 
-def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: str) -> Scripted:
-    """A run whose only job has ended, with what squeue says of others then."""
+def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **options: str) -> Scripted:
+    """Return a run whose only job has ended, with what squeue says of others then."""
     cluster = script_slurm(
-        sbatch="7\n", squeue=[row("7", "COMPLETED", node="a"), later], scontrol=details("7", "COMPLETED"), scancel="", **more
+        sbatch="7\n", squeue=[row("7", "COMPLETED", node="a"), later], scontrol=details("7", "COMPLETED"), scancel="", **options
     )
     submit.submit(spec())
     watch.look(Job("r1"))
@@ -31,7 +31,7 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: st
 
 
 def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
-    """The same where Slurm goes away between its answer about the run's job and that about others."""
+    """Return the same if Slurm goes away between its answer about the run's job and that about others."""
     squeue = [row("7", "COMPLETED", node="a"), DOWN]
     cluster = script_slurm(sbatch="7\n", squeue=squeue, scontrol=details("7", "COMPLETED"), sinfo=f"{commands.host()}\n")
     submit.submit(spec())
@@ -41,8 +41,8 @@ def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
 
 def test_look_names_later_jobs_at_the_end_of_a_run(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
-    own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
-    run_to_the_end(script_slurm, own + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
+    jobs = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
+    run_to_the_end(script_slurm, jobs + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
     assert Job("r1").read("exit.json")["later"] == [
         {"job": "8", "name": "a|b", "state": "PENDING"},
         {"job": "9", "name": "it", "state": "RUNNING"},

@@ -73,8 +73,8 @@ def test_nodes_reads_gpus_states_and_reasons() -> None:
 
 
 def test_parse_failed_tasks_reads_the_words_of_srun() -> None:
-    killed = "srun: error: node3: task 2: Segmentation fault\nsrun: error: node2: task 1: Terminated\n"
-    assert say.parse_failed_tasks(killed) == [(2, 139, "node3"), (1, 143, "node2")]
+    log = "srun: error: node3: task 2: Segmentation fault\nsrun: error: node2: task 1: Terminated\n"
+    assert say.parse_failed_tasks(log) == [(2, 139, "node3"), (1, 143, "node2")]
     assert say.parse_failed_tasks("srun: error: n1: tasks 0,2-3: Exited with exit code 1\n") == [
         (0, 1, "n1"), (2, 1, "n1"), (3, 1, "n1"),
     ]  # fmt: skip

@@ -38,13 +38,13 @@ class Release:
         return (same_of_both if same_of_both.exists() else self.folder / name).read_text(encoding="utf-8")
 
     def queue(self, name: str) -> dict[str, dict[str, object]]:
-        """The rows by role; those of the array's tasks by `array_0`."""
+        """Return the rows by role; those of the array's tasks by `array_0`."""
         roles = {number: role for role, number in self.jobs.items()}
         named = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.read_answer(name)).items()}
         return {f"{roles[number]}_{task}" if task else roles[number]: row for (number, task), row in named.items()}
 
     def nodes(self, name: str) -> str:
-        """What sinfo said, with the columns of which deploy and status ask."""
+        """Return what sinfo said, with the columns of which deploy and status ask."""
         rows = (line.split("|", 6) for line in self.read_answer(name).splitlines())
         return "".join(f"{node}|{state}|{gres}|{reason}\n" for node, _, state, gres, _, _, reason in rows)
 
@@ -89,8 +89,8 @@ def test_queue_names_held_jobs(release: Release) -> None:
     queue = release.queue("squeue-held.txt")
     assert set(queue) == {"held", "requeued and held", "launch failed"}
     assert all(row["reason"] in say.HELD and say.explain_reason(str(row["reason"])) for row in queue.values())
-    listed = "".join(f"{release.jobs[role]}|{row['reason']}\n" for role, row in queue.items())
-    assert reports.parse_held_jobs(listed) == [release.jobs["launch failed"]]
+    listing = "".join(f"{release.jobs[role]}|{row['reason']}\n" for role, row in queue.items())
+    assert reports.parse_held_jobs(listing) == [release.jobs["launch failed"]]
 
 
 def test_queue_tells_a_requeued_job_from_a_lost_one(release: Release) -> None:
@@ -105,7 +105,7 @@ def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
         rows = say.nodes(release.read_answer(name))
         assert {str(row["name"]) for row in rows if say.usable(str(row["state"]))} == {f"node{number}" for number in fit}
         assert all(row["gpus"] == 1 and row["partition"] == "gpu" and row["default"] and row["open"] for row in rows)
-        assert {name for name, what in reports.states(release.nodes(name)).items() if not what} == {
+        assert {name for name, node in reports.states(release.nodes(name)).items() if not node} == {
             f"node{index}" for index in fit
         }
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
@@ -132,8 +132,8 @@ def test_parse_failed_tasks_finds_the_first(release: Release) -> None:
 )
 def test_explain_calls_a_wrong_request_wrong_usage(release: Release, typed: str, words: str) -> None:
     blocks = release.read_answer("refusals.txt").split("## ")[1:]
-    said = {block.partition("\n")[0]: block.partition("\n")[2] for block in blocks}
-    error = explain(HEAD, said[typed])
+    sections = {block.partition("\n")[0]: block.partition("\n")[2] for block in blocks}
+    error = explain(HEAD, sections[typed])
     assert type(error) is UsageError
     assert words in error.what
     assert error.hint
