@@ -165,7 +165,7 @@ def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
 
 @contextmanager
 def _typing_learner(folder: Path) -> Iterator[Learner]:
-    """A learner whose commands are typed in this process."""
+    """Yield a learner whose commands are typed in this process."""
     learner = Learner(folder / "workspace")
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, learner.environment))
