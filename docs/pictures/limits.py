@@ -122,7 +122,7 @@ def draw_passes() -> Canvas:
     picture = Canvas(
         "What a stencil's operations move",
         f"Bars of bytes per point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} in all. In "
-        f"place there are five: a product into out of 8, and four additions of 12, {sums['in place']} in all. A dashed line at "
+        f"place there are five: a product of 8, and four additions of 12, {sums['in place']} in all. A dashed line at "
         "8 marks the minimum: read once, written once.",
         150,
     )

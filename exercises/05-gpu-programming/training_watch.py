@@ -46,7 +46,7 @@ class _SavedTensor:
 
 
 class _Mark:
-    """Belongs to a node of a step's graph, and lives as long as that."""
+    """Belongs to a node of a step's graph, and dies with it."""
 
     def __call__(self, *_: object) -> None:
         """Count a pass; backward calls this."""

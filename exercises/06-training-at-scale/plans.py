@@ -110,8 +110,8 @@ def _activations(work: Work, plan: Plan, stage: int) -> float:
 # --- bytes sent ------------------------------------------------------------------------------------------------------------
 def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
     """Bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its size, a
-    reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in its forward and two in its
-    backward. Computed again it has one and a half, as torch stops before the last reduce_scatter, which no gradient needs.
+    reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in forward and two in
+    backward; recomputing it adds one and a half, as torch stops before the last reduce_scatter, which no gradient needs.
     Backward also gathers the inputs of the attention and of the MLP again. Between stages a GPU sends its share of the tokens.
     ZeRO 2 and 3 send for every micro-batch."""
     element = STATES[plan.precision][0]

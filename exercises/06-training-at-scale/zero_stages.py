@@ -199,7 +199,7 @@ def compare_training(result: dict[str, object]) -> dict[str, object]:
 
 
 def flatten(net: nn.Module) -> torch.Tensor:
-    """All weights, whole and concatenated, in the processor's memory of every rank."""
+    """All weights, whole and concatenated, in every rank's CPU memory."""
     whole = (weight.full_tensor() if isinstance(weight, DTensor) else weight for weight in net.parameters())
     return torch.cat([weight.detach().flatten().cpu() for weight in whole])
 

@@ -77,7 +77,7 @@ class Account:
             return answer
 
     def call_if_exists(self, service: str, operation: str, **parameters: Any) -> dict[str, Any] | None:
-        """Make one call and return its answer; None if AWS does not know what it is about (any more)."""
+        """Make one call and return its answer; None if AWS does not know its subject (any more)."""
         try:
             return self.call(service, operation, **parameters)
         except CloudError as error:

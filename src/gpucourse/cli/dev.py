@@ -44,7 +44,7 @@ def dev(
         Path | None, typer.Argument(help="The folder of the course (check and schema: default, the current course).")
     ] = None,
     run: Annotated[
-        bool, typer.Option("--run", help="With check: also run every exercise on simulated nodes, and its solution.")
+        bool, typer.Option("--run", help="With check: also run every exercise and its solution on simulated nodes.")
     ] = False,
     module: Annotated[
         list[str] | None, typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules)

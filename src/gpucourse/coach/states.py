@@ -215,7 +215,7 @@ def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
         f"Rank {log.rank} on {log.node} crashed ({_CRASHES[log.code or 0]})",
         why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective whose "
         f"tensors do not match.",
-        advice=f"gpucourse logs {evidence.run} --rank {log.rank}; with PYTHONFAULTHANDLER=1 it prints where it was",
+        advice=f"gpucourse logs {evidence.run} --rank {log.rank}; PYTHONFAULTHANDLER=1 shows where it crashed",
     )
 
 

@@ -24,7 +24,7 @@ _GRAIN = 1e-9  # relative: the rounding of binary fractions
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedFigure:
-    """One value as the bundle has it and as it came out again, both as text; `note` is what a person should know."""
+    """One value as the bundle has it and as the rerun gave it, both as text; `note` is what a person should know."""
 
     value: str
     bundle: str

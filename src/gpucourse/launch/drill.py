@@ -42,7 +42,7 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
     ranks = "take an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
-        hint=f"an error in its code can be found: gpucourse break {exercise} --how code\n{ranks}" if in_code else ranks,
+        hint=f"find an error in its code instead: gpucourse break {exercise} --how code\n{ranks}" if in_code else ranks,
     )
 
 

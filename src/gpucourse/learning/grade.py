@@ -115,7 +115,7 @@ def _list_texts(context: Context, exercise: Exercise) -> Iterator[Pending]:
 
 
 def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
-    """Yield the parts that are a solution of the course and that the reviewer has not judged."""
+    """Yield the parts that copy a solution of the course and that the reviewer has not judged."""
     results = read_part_results(context, exercise) if context.reviewed else ()
     reviews = evidence.review_parts(context, exercise, results)
     for result in results:

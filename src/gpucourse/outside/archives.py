@@ -215,7 +215,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
         total += member.file_size
         members[name] = member
     if len(members) > limits.members or total > limits.total_bytes:
-        raise OutsideError(f"the zip holds {len(members)} files of {total} bytes; the limit is {limits.total_bytes}")
+        raise OutsideError(f"the zip holds {len(members)} files ({total} bytes); the limit is {limits.total_bytes}")
     return members
 
 

@@ -70,7 +70,7 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     if missing:
         pdf.ln(2)
         pdf.write_text(
-            f"{BOX} replaces a character that no font here can show. The same report as HTML has them all.", colour=WARN
+            f"{BOX} replaces a character that no font here can show. The HTML report has them all.", colour=WARN
         )
     return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 

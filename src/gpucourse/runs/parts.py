@@ -57,7 +57,7 @@ def make_doubtful(result: PartResult, objection: str) -> PartResult:
 def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
     """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not examined."""
     if not result.run:
-        return "" if part.judge and not part.checks else f"checks of a run decide: gpucourse run {exercise.id}"
+        return "" if part.judge and not part.checks else f"a run checks it: gpucourse run {exercise.id}"
     try:
         record = runs.read(paths, exercise.id, result.run)
     except MissingError as error:
@@ -267,7 +267,7 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
-    A part that only checks of a run decide stays as that run left it. Raises MissingError."""
+    A part that only a run checks it stays as that run left it. Raises MissingError."""
     results = _read_kept(context.paths, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:

@@ -196,7 +196,7 @@ def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:
 
 
 def _draw_text(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
-    """Return rows: the text after its prefix, and below itself; then how it ends. A word that is wider than a row stays whole,
+    """Return the text as rows, aligned after its prefix, then the suffix. A word that is wider than a row stays whole,
     since paths are copied."""
     prefix = f"{source.prefix} "
     rows = "\n".join(wrap(text, width, first=" " * cell_len(prefix)))

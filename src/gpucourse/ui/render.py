@@ -140,7 +140,7 @@ def _rows(part: Lines, width: int | None) -> Iterator[Text]:
 
 
 def _hang_lines(lead: str, texts: Sequence[str], style: str) -> Iterator[Text]:
-    """Yield the lines of one value: the first after its lead, the others below each other."""
+    """Yield the lines of one value: the first after its lead, the others aligned below it."""
     for number, text in enumerate(texts):
         yield line((" " * cell_len(lead) if number else lead, "dim"), (text, style))
 

@@ -104,7 +104,7 @@ def test_a_part_that_checks_decide_gets_no_points_without_a_run(writer: Learning
     forge(writer)
     earned, missing = read_points(writer)
     assert earned == 5, "the part with a judge may come from a try"
-    assert "dry: checks of a run decide" in missing
+    assert "dry: a run checks it" in missing
 
 
 @pytest.mark.parametrize("run", ["20260101-000000-otter", "../../elsewhere"])
@@ -231,7 +231,7 @@ def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> Non
     forge(writer, double=STUB)
     text = " ".join(show_part(writer).split())
     assert "handed in as the course delivers it: open" in text
-    assert "handed in; not judged: checks of a run decide: gpucourse run 1.2" in text
+    assert "handed in; not judged: a run checks it: gpucourse run 1.2" in text
     writer.open_context().paths.yours_file("1.2", "my_double.py").write_text(RIGHT)
     assert "handed in; another file than the one that was judged: open" in " ".join(show_part(writer).split())
 

@@ -97,7 +97,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
 
 
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
-    """Return the module's labs on AWS on record, ready ones first: a failed attempt is not the lab that is meant."""
+    """Return the module's recorded labs on AWS, ready ones first: a failed attempt is not the lab that is meant."""
     labs = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(labs, key=lambda result: result.phase != "ready")
 

@@ -457,7 +457,7 @@ def _refuse_if_blocked(choice: Choice, findings: list[Finding], fitting: Fit) ->
 
 
 def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
-    """Return what blocks a lab, and what helps; `fewer` nodes fit into the quota, or 0."""
+    """Return what blocks a lab, and what helps; `fewer`: nodes that fit the quota, or 0."""
     smaller = [f"--nodes {fewer} fits into the quota as it is"] if fewer > 0 else []
     mends = dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])
     return "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong), "\n".join(mends)

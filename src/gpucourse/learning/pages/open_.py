@@ -19,7 +19,7 @@ from gpucourse.workspace import deployments, runs
 @dataclass(frozen=True, kw_only=True)
 class PageContent:
     """The content of all pages: the syllabus, the next step (None if it is not known), every run, sweep and receipt, and a
-    sentence for each that cannot be read. Runs and receipts are in the order of their times, sweeps the newest first."""
+    sentence for each that cannot be read. Runs and receipts are in chronological order, sweeps newest first."""
 
     syllabus: Syllabus
     next_step: NextStep | None

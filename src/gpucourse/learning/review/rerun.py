@@ -78,7 +78,7 @@ _Due = Sequence[tuple[Exercise, RunRecord | None]]
 
 
 def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
-    """Repeat every exercise of a bundle that has a run which counts, and judge its handed-in parts again; yield each exercise
+    """Repeat the exercises of a bundle that have a run which counts, and judge their handed-in parts again; yield each exercise
     as soon as it is done. If `only` names some, repeat those and the ones that they build on. `original`: with the course's own
     scripts in place of the learner's edits.
 
@@ -287,7 +287,7 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
 
 
 def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
-    """Return the parameters of a run as typed options; names that the exercise does not have are left out."""
+    """Return the parameters of a run as --set options; names that the exercise does not have are left out."""
     words = []
     for parameter in exercise.parameters:
         value = record.parameters.get(parameter.name)
@@ -297,7 +297,7 @@ def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
 
 
 def list_start_options(record: RunRecord) -> list[str]:
-    """Return the variables and the torchrun options of a run as typed options."""
+    """Return the variables and the torchrun options of a run as options of the command line."""
     variables = [word for name, value in record.environment.items() for word in ("--env", f"{name}={value}")]
     return [*variables, *(["--torchrun", record.torchrun] if record.torchrun else [])]
 

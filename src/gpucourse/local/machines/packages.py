@@ -80,7 +80,7 @@ def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: 
     try:
         return _download(environ, packages, aside / "packages")
     except ListsOutOfDate:
-        watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, for this once"))
+        watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, just this once"))
     apt_folder = aside / "apt"
     (apt_folder / "lists" / "partial").mkdir(parents=True)
     own_lists = ("-o", f"Dir::State::Lists={apt_folder / 'lists'}", "-o", f"Dir::Cache={apt_folder}")

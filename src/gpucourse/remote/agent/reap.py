@@ -33,7 +33,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when `parent` ends (Linux); end at once if it has ended already."""
+    """Have the kernel kill this process when `parent` ends (Linux); exit at once if it already has."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(137)

@@ -89,7 +89,7 @@ def _text_of(token: Token) -> str:
 def _render_image(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
 ) -> str:
-    """Return a picture as part of the page: an image runs no script of its file and fetches nothing."""
+    """Return a picture as part of the page: as an image, its file runs no script and fetches nothing."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     kind = KINDS.get(source.rpartition(".")[2])

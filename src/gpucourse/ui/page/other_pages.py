@@ -104,7 +104,7 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
 
 
 def build_report(context: Context) -> File:
-    """Return the page of the final report, made from the runs that exist now, with charts of the page."""
+    """Return the page of the final report, made from the runs that exist now, with the page's charts."""
     report, reason = _gather_report(context)
     chapters = report.chapters if report else ()
     return render(

@@ -57,9 +57,9 @@ def _try_part(exercise: Exercise, item: TriedPart, watched: bool) -> list[Block]
 def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
     verdict, checks = item.result.verdict, item.part.checks
     if verdict == "open" and not item.part.judge:
-        return f"Write it in {item.file.name}; checks of a run decide: gpucourse run {exercise.id}"
+        return f"Write it in {item.file.name}; then a run checks it: gpucourse run {exercise.id}"
     if checks and verdict == "passed":
-        return f"Checks of a run decide: gpucourse run {exercise.id}"
+        return f"Now a run checks it: gpucourse run {exercise.id}"
     if verdict == "passed":
         return "Handed in."
     change = f"Write it in {item.file.name}" if verdict == "open" else f"Change {item.file.name}"

@@ -8,7 +8,7 @@ from gpucourse.ui.tables import Items, Paragraph, View
 
 
 def trust_list(folders: Sequence[str]) -> View:
-    """Show the list, or a sentence that it is empty."""
+    """Show the list, or say that it is empty."""
     if not folders:
         return View(title="Trusted folders", blocks=[Paragraph("None: only workspaces and courses of your own are used.")])
     return View(title="Trusted folders", blocks=[Items(folders)], footer=["Remove one: gpucourse trust --remove DIR"])

@@ -26,9 +26,9 @@ def show(verdict: Any, *, waited_s: float = 0.1, watched: bool = False, part: An
     ("verdict", "part", "words"),
     [
         ("open", {}, "Write it in my_double.py, save, then type: gpucourse try 3.1"),
-        ("open", {"judge": False}, "Write it in my_double.py; checks of a run decide: gpucourse run 3.1"),
+        ("open", {"judge": False}, "Write it in my_double.py; then a run checks it: gpucourse run 3.1"),
         ("failed", {}, "Change my_double.py, save, then type: gpucourse try 3.1"),
-        ("passed", {"checks": ("wet",)}, "Checks of a run decide: gpucourse run 3.1"),
+        ("passed", {"checks": ("wet",)}, "Now a run checks it: gpucourse run 3.1"),
         ("passed", {}, "Handed in."),
     ],
 )

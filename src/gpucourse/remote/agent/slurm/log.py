@@ -153,7 +153,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return which of these nodes accept no jobs, in Slurm's words; empty if all do, or if Slurm does not answer."""
+    """Return which of these nodes accept no jobs, in Slurm's words; empty if none, or if Slurm does not answer."""
     try:
         rows = commands.list_nodes("-n", nodes)
     except commands.Controller:

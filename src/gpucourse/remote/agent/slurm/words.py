@@ -64,7 +64,7 @@ REASONS = {
     "Dependency": "the job that it depends on has not ended",
     "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
     "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
-    "BeginTime": "its earliest start has not come",
+    "BeginTime": "its start time has not come yet",
     "JobHeldUser": "a user holds it",
     "JobHeldAdmin": "the administrator holds it",
     FAILED_START: "it could not be started, so Slurm holds it",
@@ -78,7 +78,7 @@ REASONS = {
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions": (
         "nodes that it needs are down or drained"
     ),
-    "InvalidAccount": "the accounting does not know its account",
+    "InvalidAccount": "Slurm accounting does not know its account",
 }
 HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
