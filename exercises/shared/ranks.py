@@ -32,7 +32,7 @@ class World:
         return tensor
 
     def slowest(self, seconds: list[float]) -> list[float]:
-        """The element-wise maximum: a collective step has ended when its last rank has finished."""
+        """Return the element-wise maximum: a collective step has ended when its last rank has finished."""
         return self.reduce(seconds, dist.ReduceOp.MAX).tolist()
 
     def difference(self, values: torch.Tensor) -> float:

@@ -326,8 +326,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"(?P<what>[^\n]*bad substitution)" + _NO_TRACEBACK,
             _LINE_OF_SHELL + r"warning: (?P<what>here-document [^\n]*)" + _NO_TRACEBACK,
         ),
-        why="The shell says of line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the file, "
-        "or at the next one of its kind: the mistake is on that line or above it.",
+        why="The shell says of line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
+        "file, or at the next one of its kind: the mistake is on that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
     Symptom(

@@ -69,9 +69,7 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     missing = "".join(sorted(pdf.lost))
     if missing:
         pdf.ln(2)
-        pdf.write_text(
-            f"{BOX} replaces a character that no font here can show. The HTML report has them all.", colour=WARN
-        )
+        pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report has them all.", colour=WARN)
     return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 
 
