@@ -106,7 +106,7 @@ def test_wait_ends_with_the_state_after_an_error_that_passes(early: str) -> None
 @pytest.mark.parametrize(
     ("states", "words"),
     [
-        (["RequestLimitExceeded"], "limits how many requests"),
+        (["RequestLimitExceeded"], "limits the number of requests"),
         (["pending", "terminated"], r"i-0 \(because\)"),
         (["stopping"], "is stopping"),
     ],

@@ -162,7 +162,7 @@ def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
     assert {(item.record.state, item.detail) for item in listed} == {("succeeded", "")}
     lab.check_whole()
     for node in NODES:
-        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["state", "follow", "pack"]
+        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "follow", "pack"]
 
 
 def test_collect_runs_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:

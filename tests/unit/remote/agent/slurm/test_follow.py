@@ -54,7 +54,7 @@ def test_follow_reads_the_offsets_of_many_logs_as_input(
 
 
 @pytest.mark.parametrize(
-    ("files", "request", "names"),
+    ("files", "options", "names"),
     [
         (["7-laptop.out"], {}, {("node2", 0)}),
         (
@@ -71,14 +71,14 @@ def test_follow_names_a_log_after_the_node_of_slurm(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: list[str],
-    request: dict[str, object],
+    options: dict[str, object],
     names: set[tuple[str, int | None]],
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.example.org")
-    nodes = "node[2-3]" if request else "node2" if names else ""
+    nodes = "node[2-3]" if options else "node2" if names else ""
     answers = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
     script_slurm(sbatch="7\n", squeue=answers, scontrol=details("7", "COMPLETED"))
-    submit.submit(spec(**request))
+    submit.submit(spec(**options))
     for name in files:
         Path(Job("r1").path("logs", name)).write_bytes(b"here\n")
     write_end_note("7", 0)

@@ -151,8 +151,13 @@ def test_explain_names_a_daemon_that_is_down(release: Release, name: str, words:
     ("name", "words"),
     [("another-key", reports.OTHER_KEY), ("clock-ahead", "its clock differs"), ("clock-behind", "its clock is ahead")],
 )
-def test_find_distrust_says_why_munge_refuses(release: Release, name: str, words: str) -> None:
-    assert words in reports.find_distrust(release.read_answer(f"slurmd-{name}.log"))
+def test_find_distrust_says_why_munge_refuses(
+    release: Release, name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "slurmd.log"
+    log.write_text(release.read_answer(f"slurmd-{name}.log"), encoding="utf-8")
+    monkeypatch.setattr(reports, "log_of", lambda _pid, _daemon: log)
+    assert words in reports.find_distrust("self")
 
 
 def test_explain_names_munge_when_it_refuses_a_step(release: Release) -> None:
