@@ -28,7 +28,7 @@ def draw_slices() -> Canvas:
     picture = Canvas(
         "One tensor in four files, and who reads what",
         f"A tensor of {ROWS} rows, cut into four slices of {ROWS // WRITERS} rows. Each of four ranks writes its slice into "
-        "a file of its own. A table, .metadata, says of each slice its rows, its file, its first byte there and its bytes: "
+        "a file of its own. A table, .metadata, lists each slice's rows, its file, its first byte there and its length: "
         + "; ".join(
             f"rows {low} to {high - 1} in __{n}_0.distcp from byte {FIRST[n]:,}" for n, (low, high) in enumerate(cut(4))
         )

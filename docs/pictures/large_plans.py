@@ -31,7 +31,7 @@ plans, targets = _load("plans"), _load("targets")
 
 
 def draw_ways() -> Canvas:
-    """Draw what six plans for 7B on eight A100 take on a GPU, and the least seconds of a step."""
+    """Draw what six plans for 7B on eight A100s take on a GPU, and the least time of a step."""
     work = targets.work_of("7b", "8xa100-80", 1)
     ways = {
         "8 copies": plans.Plan(8, 1, 1, 0, "none", 32, "bf16"),
@@ -47,9 +47,9 @@ def draw_ways() -> Canvas:
     words = "; ".join(f"{name} {totals[name]:.0f} GB and {seconds[name]:.1f} s" for name in ways)
     picture = Canvas(
         "Six ways to divide the training of a 7B model over eight A100s",
-        "Bars of the memory of the fullest GPU, each of weights, gradients, optimizer and activations, beside the "
-        f"{usable:.0f} GB that may be filled, with the least seconds of a step: {words}. Only the plain copies do not fit. The "
-        "last bar has eight sequences in a micro-batch, the others one.",
+        "Bars of the memory of the fullest GPU, each made up of weights, gradients, optimizer and activations, against "
+        f"the {usable:.0f} GB that may be filled, with the least time of a step: {words}. Only the plain copies do not fit. "
+        "The last bar has eight sequences in a micro-batch, the others one.",
         282,
     )
     left, unit = 138.0, 3.6
@@ -74,7 +74,7 @@ def draw_ways() -> Canvas:
 
 
 def draw_all_plans() -> Canvas:
-    """Draw every valid plan for 70B on 64 H100 by its memory and the least seconds of its step."""
+    """Draw every valid plan for 70B on 64 H100s by its memory and the least time of its step."""
     work = targets.work_of("70b", "64xh100", 1)
     valid = plans.list_valid_plans(work)
     fastest, best = valid[0]
@@ -85,7 +85,7 @@ def draw_all_plans() -> Canvas:
         raise ValueError(f"not all plans above {SLOW_S} s use ZeRO 2 or 3")
     picture = Canvas(
         "All valid plans for a 70B model on 64 H100s",
-        f"{len(valid)} points, each a valid plan: GB on its fullest GPU to the right, the least seconds of a step "
+        f"{len(valid)} points, each a valid plan: GB on its fullest GPU to the right, the least time of a step "
         f"upwards, from {fastest:.1f} to {slowest:.0f} s on a logarithmic scale. Half of the plans take at most "
         f"{half:.1f} s. The fastest is {best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. Fast and slow plans lie at "
         f"every size, with any number of slices. All {len(slow)} above {SLOW_S} s use ZeRO 2 or 3, and send shards for each "

@@ -58,9 +58,9 @@ def draw_step() -> Canvas:
         "Memory over a training step",
         f"Two rows of bars over the time of a step, in MiB. Plain step: weights and moments, {3 * WEIGHTS:.1f} MiB, are there "
         f"all the time; activations grow from block to block in forward up to a peak of {peaks[0]:.0f}, and shrink in backward "
-        "while gradients grow; the optimizer needs a copy of the weights. With every block checkpointed and four micro-batches "
-        f"activations are four low hills, and the peak is {peaks[1]:.0f}. A line marks the device of {DEVICE_MIB} MiB, another "
-        f"one the floor of {floor:.1f}.",
+        "while gradients grow; the optimizer needs a copy of the weights. With every block checkpointed and four "
+        f"micro-batches, activations are four low hills, and the peak is {peaks[1]:.0f}. A line marks the device of "
+        f"{DEVICE_MIB} MiB, another the floor of {floor:.1f}.",
         364,
     )
     left, wide, high = 60, 690, 150
@@ -137,8 +137,8 @@ def draw_message() -> Canvas:
     picture = Canvas(
         "What an out-of-memory message adds up to",
         f"A bar for a GPU of {capacity:g} GiB. {allocated:.2f} GiB are allocated by PyTorch, {cached:.2f} reserved but "
-        f"unallocated, {context:.2f} the context's, {free:g} free. Below it a tensor of {asked:g} GiB begins where the free "
-        f"memory begins, and ends {asked - free:.2f} GiB beyond the end of the GPU.",
+        f"unallocated, {context:.2f} used by the context, {free:g} free. Below it a tensor of {asked:g} GiB begins where the "
+        f"free memory begins, and ends {asked - free:.2f} GiB beyond the end of the GPU.",
         168,
     )
     left, unit, end = 14.0, 43.0, 0.0

@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """All losses equal those of a training that never crashed."""
+    """All losses equal those of a run that never crashed."""
     if len(part.metrics["lives"]) < 2:
         raise part.wrong("no-crash")
     if not part.metrics["loss_off"] <= 1e-6:

@@ -253,8 +253,8 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
 def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
     text = read_part(HPC, "lesson-2-links.md")
     slow_ms, fast_ms = (2 * (2 - 1) / 2 * 102e6 * 8 / (gbit * 1e9) * 1e3 for gbit in (10, 400))
-    assert f"The 102 MB of a ResNet-50 take {slow_ms:.0f} ms between two computers with 10 Gbit/s" in text
-    assert f"and {fast_ms:.0f} ms with 400 Gbit/s" in text
+    assert f"The 102 MB of a ResNet-50 take {slow_ms:.0f} ms between two computers at 10 Gbit/s" in text
+    assert f"and {fast_ms:.0f} ms at 400 Gbit/s" in text
     assert f"102 MB of gradients, which take {slow_ms:.0f} ms" in read_part("03-parallel-computing", "lesson-2-training.md")
     assert "Ethernet is enough" not in text
     (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "who-needs-nvlink"]
