@@ -32,7 +32,7 @@ parser = argparse.ArgumentParser(description="two matrix products, cold, warm, a
 parser.add_argument("--small", type=int, default=1000, help="side of the small matrices")
 parser.add_argument("--size", type=int, default=5000, help="side of the large matrices")
 parser.add_argument("--dtype", type=str, default="float32", choices=list(TOLERANCE), help="type of all numbers")
-parser.add_argument("--repeats", type=int, default=20, help="the least number of warm calls; more if they fit into 0.3 s")
+parser.add_argument("--repeats", type=int, default=20, help="the smallest number of warm calls; more if they fit into 0.3 s")
 args = parser.parse_args()
 if not 1 <= args.small < args.size or args.repeats < 1:
     parser.error("1 <= --small < --size and --repeats >= 1 are needed")

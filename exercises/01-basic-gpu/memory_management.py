@@ -31,7 +31,7 @@ SEED, COLUMNS, PERIOD, CONTEXT_MIB = 0, 1024, 97, 16
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
 parser.add_argument("--size", type=int, default=20000, help="rows and columns of each float32 tensor")
-parser.add_argument("--steps", type=int, default=200, help="the most tensors to allocate")
+parser.add_argument("--steps", type=int, default=200, help="the largest number of tensors to allocate")
 parser.add_argument("--budget-mib", type=int, default=0, help="size of the simulated device; 0: the GPU, or 256 without one")
 args = parser.parse_args()
 if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
