@@ -15,8 +15,8 @@ def draw_ring(ranks: int = 4) -> Canvas:
     """Draw over how many ranks each chunk is summed after each step of a ring AllReduce, which is carried out here."""
     picture = Canvas(
         "Ring AllReduce, step by step",
-        f"A grid: {ranks} ranks below each other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} steps "
-        "each rank sends one chunk to the next rank, which adds it; after them every rank holds one chunk that is summed "
+        f"A grid: {ranks} ranks one below the other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} "
+        "steps each rank sends one chunk to the next rank, which adds it; after them every rank holds one chunk that is summed "
         f"over all ranks. In the other {ranks - 1} steps these chunks go round, until every rank holds all sums. Each rank "
         f"has sent {2 * (ranks - 1)} chunks of a quarter, which is 2(n-1)/n of the tensor.",
         300,

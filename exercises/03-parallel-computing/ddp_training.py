@@ -173,7 +173,7 @@ if rank == 0:
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
-        "rule_of_thumb": [  # for two T4, one worker each; only two GPUs can be compared with it
+        "rule_of_thumb": [  # for two T4s, one worker each; only two GPUs can be compared with it
             {"what": label, "expected": reference, "ideal": ideal, "measured": measured if two_gpus else None}
             for label, reference, ideal, measured in (
                 ("speed-up of 2 GPUs, weak", 1.8, 2.0, rows[min(1, size - 1)]["speedup"]),

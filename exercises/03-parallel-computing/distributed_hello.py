@@ -117,7 +117,7 @@ if rank == 0:
         "expected_sum": expected_sum, "expected_average": expected_mean, "wrong_elements": int(wrong_in_all),
         "init_s": max(row["init_s"] for row in ranks), "sync": sync,
         "constant_up_to_bytes": max(row["bytes"] for row in sync if row["median_ms"] < 2 * sync[0]["median_ms"]),
-        "rule_of_thumb": [{  # for two T4 in two machines; only GPUs can be compared with it
+        "rule_of_thumb": [{  # for two T4s in two machines; only GPUs can be compared with it
             "what": "AllReduce of 1 MiB over 2 GPUs (ms)", "expected": 1.0, "ideal": 0.5,
             "measured": next((row["median_ms"] for row in sync if row["bytes"] == 1 << 20 and on_gpu and world == 2), None),
         }],

@@ -38,7 +38,7 @@ SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is s
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a CNN trained by one worker and by all, strong and weak scaling")
 parser.add_argument("--batch-size", type=int, default=256, help="pictures in one step of one worker")
-parser.add_argument("--images", type=int, default=16384, help="pictures to train on; another quarter as many are held out")
+parser.add_argument("--images", type=int, default=16384, help="pictures to train on; a quarter as many again are held out")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the pictures")
 parser.add_argument("--width", type=int, default=64, help="channels of the first layer; the others have twice as many")
 parser.add_argument("--data", type=str, default="", help="folder with a real data set in MNIST's format; empty: generated")

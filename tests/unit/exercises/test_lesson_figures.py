@@ -28,7 +28,7 @@ def lesson(number: str) -> str:
 
 
 def test_the_busbw_of_two_nodes_is_that_of_the_published_curve() -> None:
-    quoted = re.search(r"Two nodes of 8 A100 give a busbw of (\d+) GB/s at 32 MiB, .* and of (\d+) GB/s at 2 GiB", lesson("3"))
+    quoted = re.search(r"Two nodes of 8 A100s give a busbw of (\d+) GB/s at 32 MiB, .* and of (\d+) GB/s at 2 GiB", lesson("3"))
     assert quoted
     sizes, busbw = p4de(12)
     assert [int(figure) for figure in quoted.groups()] == [round(busbw[sizes.index(32 * MIB)]), round(busbw[-1])]
@@ -214,7 +214,7 @@ def test_the_latency_of_a_ring_is_that_of_all_its_messages() -> None:
 
 
 def test_the_picture_of_a_ring_is_announced_with_its_number_of_ranks() -> None:
-    assert "The same with four ranks: ![A grid: 4 ranks below each other" in lesson("3")
+    assert "The same with four ranks: ![A grid: 4 ranks one below the other" in lesson("3")
 
 
 def test_a_link_of_nvlink_is_as_fast_as_the_data_sheets_say() -> None:
