@@ -93,7 +93,7 @@ def test_node_that_munge_or_slurm_refuses_is_named_with_the_meaning_and_mended(c
     def are_named() -> bool:
         slurm.on_head(cluster, "timeout 3 srun -w node3 true", code=None)  # node3 must refuse what the head says
         troubles = read_troubles(cluster)
-        other_key = "munge refuses: the machine has another munge.key than the head"
+        other_key = "munge refuses: the machine's munge.key is not the head's"
         return troubles.get("node2") == other_key and "its clock" in troubles.get("node3", "")
 
     until(are_named, "the other key and the clock")

@@ -211,7 +211,7 @@ ROWS: tuple[FailureRow, ...] = (
             "NotSignedUp",
         ),
         "credentials",
-        "AWS does not know these credentials",
+        "AWS does not recognise these credentials",
         SIGN_IN_AGAIN,
     ),
     FailureRow(

@@ -42,7 +42,7 @@ def resolve(account: Account, kind: ImageKind) -> Image:
     name = next((name for name in names if name in image_ids), None)
     if name is None:
         raise MissingError(
-            f"{account.region} has none of the images that the course knows ({kind})",
+            f"{account.region} has none of the images that the course uses ({kind})",
             hint="choose another --region, or upgrade: pip install --upgrade gpucourse",
         )
     images = account.call("ec2", "describe_images", ImageIds=[image_ids[name]])["Images"]

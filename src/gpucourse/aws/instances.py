@@ -52,7 +52,7 @@ def find_nodes(
 
 
 def stop(account: Account, ids: Sequence[str]) -> None:
-    """Ask these instances to stop. Their disks stay (and cost); their public addresses and fast local disks do not."""
+    """Ask these instances to stop. Their disks remain (and cost money); their public addresses and fast local disks do not."""
     if ids:
         account.call("ec2", "stop_instances", InstanceIds=list(ids))
 
@@ -75,7 +75,7 @@ def wait(
     """Wait until all of these are in `state`, and return them as they are then. Raises InfrastructureError if one ends or time
     is up.
 
-    Temporary errors of AWS are retried; if time is up with one, it is raised.
+    Temporary errors of AWS are retried; if time is up after one, it is raised.
     """
     deadline = clock() + timeout_s
     while True:

@@ -1,8 +1,8 @@
-"""Money is a charge over a time: units at a rate, from when until when. USD as Decimal; moments with their zone.
+"""A cost is a charge over a time: units at a rate, from one moment to another. USD are Decimal; moments have a time zone.
 
-The price book has the rates: those that AWS answered, else those of the shipped table. `estimate` returns the charges of a lab
-that is to be built, `find_charges` those of what exists, `query_billed_cost` what AWS has billed. Every rate has its source and
-date; monthly prices become hourly ones by AWS's 730 hours a month.
+The price book contains the rates: those that AWS returned, else those of the shipped table. `estimate` returns the charges of a
+lab that is to be built, `find_charges` those of what exists, `query_billed_cost` what AWS has billed. Every rate has its source
+and date; monthly prices become hourly ones by AWS's 730 hours a month.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A charge over a time: `ended` is None while it lasts."""
+    """A charge over a time: `ended` is None while it continues."""
 
     charge: Charge
     started: datetime
@@ -79,7 +79,7 @@ class Span:
     reason: str = ""
 
     def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """Return the USD up to now, or of the part between two moments. Instances count at least a minute."""
+        """Return the USD up to now, or between two moments. An instance counts for at least a minute."""
         first = max(self.started, since) if since else self.started
         last = min(self.ended or now, now)
         last = min(last, until) if until else last
@@ -91,7 +91,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Every recorded span, in the order of their beginnings; `damaged` is how many lines of it could not be read."""
+    """All recorded spans, in the order in which they began; `damaged` is how many lines could not be read."""
 
     spans: tuple[Span, ...]
     damaged: int = 0
@@ -133,7 +133,7 @@ def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` contains what AWS answered, by (type, market, zone), with an empty zone for any."""
+    """Prices of one region. `fresh` contains what AWS returned, by (type, market, zone), with an empty zone for any."""
 
     region: str
     fresh: Mapping[PriceKey, Rate] = field(default_factory=dict)
@@ -319,7 +319,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the ended and stopped instances that AWS still lists, by each ledger item of theirs: instance and address."""
+    """Return the ended and stopped instances that AWS still lists, by each of their ledger items: instance and address."""
     by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:
@@ -409,7 +409,7 @@ def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
             "ce",
             "get_cost_and_usage",
             TimePeriod={"Start": first.isoformat(), "End": until.isoformat()},
-            Granularity="MONTHLY",  # the fewest pages
+            Granularity="MONTHLY",  # so that there are fewer pages
             Metrics=[_METRIC],
             Filter={"Tags": {"Key": "Project", "Values": [tags.PROJECT]}},
             GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
@@ -423,5 +423,5 @@ def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
                 totals[name] = totals.get(name, Decimal(0)) + Decimal(group["Metrics"][_METRIC]["Amount"])
         page = str(answer.get("NextPageToken") or "")
         if not page:
-            services = tuple(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))  # the largest first
+            services = tuple(sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])))  # largest first
             return BilledCost(first=first, until=until, services=services, requests=requests, final=final)

@@ -69,7 +69,7 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 
 
 def validate_region(name: str) -> str:
-    """Return `name` if it has the form of an AWS region; whether the region exists, AWS decides.
+    """Return `name` if it has the form of an AWS region; AWS decides whether the region exists.
 
     Raises UsageError, also for a region of another partition, which has other accounts and prices.
     """

@@ -18,8 +18,8 @@ _SID = re.compile(r'\n *"Sid": "\w+",')
 def policy_text(partition: str = PARTITION) -> str:
     """Return the policy as indented JSON, ending in a newline, for accounts of that partition.
 
-    It starts instances with a GPU in the sizes that the course offers, and no larger ones. The names of the statements in
-    policy.json are for its readers: IAM accepts 6,144 characters, and without them a policy has room to grow.
+    It allows instances with a GPU in the sizes that the course offers, and no larger ones. The names of the statements in
+    policy.json are only for its readers: IAM accepts 6,144 characters, so leaving them out gives the policy room to grow.
     """
     types = ", ".join(map(json.dumps, _list_type_patterns()))
     policy = _SID.sub("", text("policy.json").replace('"@GPU_TYPES@"', types))

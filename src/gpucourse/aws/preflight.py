@@ -37,7 +37,7 @@ _OPEN_BILLING = (
     "the root user opens this page once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to "
     "Billing information', Activate; this identity needs the policy that gpucourse doctor --policy prints"
 )
-_MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file that makes a budget with a mail"
+_MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file for a budget that sends mail"
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
 _FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
@@ -80,7 +80,7 @@ class LabEnvironment:
 
 
 Verdict = tuple[State, str, str]
-"""The state, the detail, and what mends it: of a check with one finding, which has the check's name."""
+"""The state, the detail and the remedy of a check with one finding, which has the check's name."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def find_price(facts: LabEnvironment) -> Verdict:
 
 
 def find_identity(facts: LabEnvironment) -> Verdict:
-    """Check that AWS knows the identity. Raises CredentialsError."""
+    """Check that AWS recognises the identity. Raises CredentialsError."""
     identity = facts.account.identity()
     if identity.root:
         detail = f"account {identity.account}, as its root user, who may do everything, also by mistake"
@@ -219,7 +219,8 @@ def find_region(facts: LabEnvironment) -> Verdict:
 
 
 def find_bill_readers(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity sees what the account costs, and an AWS budget sends mail. Listing budgets costs nothing."""
+    """Check that this identity sees what the account costs, and that an AWS budget sends mail. Listing budgets costs
+    nothing."""
     access, mail, account = "billing access", "budget mail", facts.account
     number = account.identity().account
     try:
@@ -245,7 +246,7 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 
 
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
-    """Check that a role of AWS's own exists, which the account's first use of a service needs: `first`."""
+    """Check that one of AWS's own roles exists, which the account needs for its first use of a service: `first`."""
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
         return "warning", detail, mend
@@ -380,7 +381,7 @@ def find_network_room(facts: LabEnvironment) -> Verdict:
 
 
 def find_leftovers(facts: LabEnvironment) -> list[Finding]:
-    """Check that no resource with the course's tags exists that this workspace does not know."""
+    """Check that every resource with the course's tags belongs to a stack of this workspace."""
     subject = "leftovers"
     regions = dict.fromkeys([facts.account.region, *(facts.regions or offerings.REGIONS)])
     resources = resource_scan.find(facts.account, regions=regions, strict=True)
@@ -389,7 +390,7 @@ def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
         late = sum(map(_is_expired, leftovers))
-        detail = f"{len(leftovers)} things of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
+        detail = f"{len(leftovers)} things of {len(stacks)} lab(s) unknown to this workspace ({', '.join(stacks)})"
         detail += f"; {late} past their deadline" if late else ""
         findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):

@@ -119,7 +119,7 @@ def _tags_unless_gone(account: Account, service: str, operation: str, **paramete
 
 
 def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return the resources of one kind; one that is not seen if AWS does not let us look."""
+    """Return the resources of one kind, or one marked as unseen if AWS does not let us look."""
     try:
         return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
     except PermissionRefused as error:

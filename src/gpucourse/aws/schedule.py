@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-One EventBridge schedule for each instance, since one unknown id makes a termination of several fail as a whole. The schedules
-of a stack are in a group that carries its tags. If permissions are missing, that is reported as a finding: the deadline watch
-on the nodes works without any.
+Each instance has its own EventBridge schedule, since one unknown id makes the termination of several fail as a whole. The
+schedules of a stack are in a group that carries its tags. If permissions are missing, that is reported as a finding: the
+deadline watch on the nodes works without them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def make_expires(expires: datetime) -> list[dict[str, str]]:
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline on those of these resources that have one, and on the rules of the security groups among them.
+    """Write another deadline on the resources that have one, and on the rules of the security groups among them.
 
     `leaks`, other workspaces and Terraform's next plan read it. The backstop has a separate call. Raises the errors of
     `Account.call`.

@@ -63,7 +63,7 @@ def collect_runs(
 
     A cloud node that ended by itself lost its outputs: that is reported, and is not an error. Raises UnreachableError if
     outputs cannot be fetched and no warning was given before (NodeUntrusted if what the node sends cannot be used),
-    MissingError if the record of a run cannot be read and its outputs may not be collected.
+    MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 
@@ -194,7 +194,7 @@ def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingE
     for files, error in errors.items():
         if not files.hashes.exists():
             raise MissingError(
-                f"{error.what}; what that run wrote may not be collected yet",
+                f"{error.what}; what that run wrote may not have been collected yet",
                 hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
             ) from error
 

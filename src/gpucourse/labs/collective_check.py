@@ -44,9 +44,9 @@ def hold(
     meet: int = 0,
     ways: Mapping[str, str] | None = None,
 ) -> None:
-    """Let the nodes sum up one tensor over all of them.
+    """Have the nodes sum one tensor over all of them.
 
-    Known facts are not determined again: `meet` is a free port of the first one, `ways` are the nodes' interfaces. Raises
+    What is already known is passed in: `meet` is a free port of the first one, `ways` are the nodes' interfaces. Raises
     InfrastructureError with the nodes' messages if they cannot work together.
     """
     from gpucourse.remote.fleet import values
@@ -79,7 +79,7 @@ def hold(
     if failed:
         messages = "\n".join(f"{name}: {_last(result)}" for name, result in failed)
         raise InfrastructureError(
-            f"one small all-reduce over the nodes fails, which meet at {head.private_address}:{port}\n{messages}",
+            f"one small all-reduce over the nodes, which meet at {head.private_address}:{port}, fails\n{messages}",
             hint="the nodes' security group lets all of them reach each other: has it been changed?",
         )
 

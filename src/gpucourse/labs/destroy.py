@@ -105,7 +105,7 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """Return the costs, now and so far, of those of these labs that cost money."""
+    """Return what these labs cost, now and so far; only those that cost money."""
     return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 

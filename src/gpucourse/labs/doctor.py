@@ -40,8 +40,8 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """Check the programs and rare packages of a module's exercises: without an optional one, figures are left out; without
-    another, the exercise stops."""
+    """Check the programs and rare packages of a module's exercises: without an optional one, figures are left out; without a
+    required one, the exercise stops."""
     users_by_program = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
     findings = [

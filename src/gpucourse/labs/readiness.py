@@ -1,5 +1,5 @@
-"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm also: every node is
-idle and its GPU is counted."""
+"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm, every node must
+also be idle, with its GPU counted."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def wait_for_slurm(
     """Wait until Slurm has every node at work with its GPUs, and none of `removed_nodes`; do not wait for a drained node, which
     only a person can resume.
 
-    Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason, or with the detail of
-    `looks`, which inspects nodes from outside, and with the end of its daemon's log.
+    Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason or the detail of `looks`,
+    which inspects nodes from outside, and the end of its daemon's log.
     """
     from gpucourse.remote.fleet import Fleet, values
 

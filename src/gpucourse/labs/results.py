@@ -36,7 +36,7 @@ class DeployResult:
 @dataclass(kw_only=True)
 class Proposal:
     """The plan of a deploy, before anything of it exists. `planned`, with `--dry-run`: the changes. `removed_nodes`: the nodes
-    that are removed or created again; `ends`: the runs on them whose end was not observed, about which the user is asked."""
+    that are removed or replaced; `ends`: the runs on them whose end was not observed, about which the user is asked."""
 
     planned: DeployResult | None = None
     removed_nodes: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class LabProposal(Proposal):
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
     """A proposal that costs money, so that the user has to confirm it. `plans` has each lab with its price, `later` the labs
-    that a quota does not allow beside the rest, `findings` the results of the checks, `budget` the learner's money."""
+    that a quota does not allow at the same time, `findings` the results of the checks, `budget` the learner's money."""
 
     plans: list[LabPlan]
     later: list[Choice]
@@ -80,7 +80,7 @@ class PricedProposal(Proposal):
 
     @property
     def usd_to_the_end(self) -> Decimal:
-        """Return what the labs cost that it builds, if they are left alone until their end."""
+        """Return what the labs that it builds cost if they are left alone until they end."""
         return sum((plan.to_the_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
@@ -114,10 +114,10 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """More time for a lab: the old and the new end, USD for the added time and for everything to the new end. `command`: the
-    command that requests it.
+    """More time for a lab: the old and the new end, USD for the added time and for all the time until the new end. `command`:
+    the command that requests it.
 
-    `left` is the rest of the budget beside what other labs will cost until their deadlines; None without a budget.
+    `left` is the rest of the budget, less what other labs will cost until their deadlines; None without a budget.
     """
 
     deployment: Deployment
@@ -157,7 +157,7 @@ class ModulePrice:
 
     @property
     def usd(self) -> Decimal:
-        """Return USD for those hours."""
+        """Return the price of those hours, in USD."""
         return self.usd_per_hour * self.hours
 
 
@@ -183,7 +183,7 @@ class PreflightReport:
 
     @property
     def usd(self) -> Decimal:
-        """Return USD of all these labs, each for as long as its module usually takes."""
+        """Return the price of all these labs, in USD, each for as long as its module usually takes."""
         return sum((price.usd for price in self.prices), Decimal(0))
 
 

@@ -1,4 +1,4 @@
-"""The definition of a target: a kind of place for labs. Only the registry here and the folders beside it know the names."""
+"""The definition of a target: a kind of place for labs. Only the registry here and the folders next to it contain the names."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[A
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place for labs. A class with this base implements the four abstract operations; the other methods are the
-    defaults if there is nothing special. Errors are those of errors.py.
+    """A kind of place for labs. A subclass implements the four abstract operations; the other methods are defaults for a target
+    without special needs. Errors are those of errors.py.
 
     `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time; `forgettable`:
     its machines may be gone for good, and cost nothing, so that a lab can be forgotten without being reached. What only some
@@ -127,8 +127,8 @@ class Target(Protocol[P, D_contra]):
         return {}
 
     def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
-        """Return, for nodes that do not answer, what they cost meanwhile, as the end of a sentence, and the command that fixes
-        it."""
+        """Return, for nodes that do not answer, what they cost meanwhile, as the end of a sentence, and the command that
+        repairs them."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 
 
@@ -140,8 +140,8 @@ class HasClock(Protocol):
     label: str
 
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
-        """Pause a lab: its disks stay, and little else costs. Raises UsageError, as all methods here, for a lab that cannot be
-        changed so."""
+        """Pause a lab: its disks remain, and little else costs money. Raises UsageError, as do all methods here, for a lab that
+        cannot be changed this way."""
         ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
@@ -149,7 +149,7 @@ class HasClock(Protocol):
         ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
-        """Return what that many seconds more would mean. Changes nothing."""
+        """Return what that many more seconds would mean. Changes nothing."""
         ...
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
@@ -165,17 +165,17 @@ class HasClock(Protocol):
         ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return the costs, now and so far, of the labs of this target among these, for the question before they are taken
-        down."""
+        """Return what this target's labs among these cost, now and so far, for the question before they are taken down."""
         ...
 
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A target on which resources of this workspace may exist that are on no record, and can be found."""
+    """A target on which a search can find resources of this workspace that are on no record."""
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
-        """Return resources of this workspace (of one module) that are on no record. Raises the errors of the search."""
+        """Return resources of this workspace, or of one module of it, that are on no record. Raises the errors of the
+        search."""
         ...
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:

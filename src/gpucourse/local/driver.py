@@ -3,7 +3,7 @@
 """The program that Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of
 them.
 
-The environment holds the request: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
+The environment contains the request: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
 writes FILE last, when the node answers; called again it repairs what is broken. `down` removes one node, and `trim` every node
 whose number is `count` or higher. Both work from any half-built state, and with the last node remove everything of the stack.
 Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all the work;

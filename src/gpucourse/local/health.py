@@ -95,7 +95,7 @@ def _marks(uid: str) -> tuple[str, str]:
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
-    """Return what is in the stack's folder, its folder for sockets, and what runs put beside that."""
+    """Return what is in the stack's folder, its folder for sockets, and what runs put next to it."""
     inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
     return inside + [path for path in layout.list_outside(nodes_folder, uid) if os.path.lexists(path)]
 

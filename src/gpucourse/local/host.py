@@ -186,8 +186,8 @@ class Host:
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
 
     async def _remove(self, uid: str, request: dict[str, Any]) -> None:
-        """Remove the nodes that a request means, including one that left only files. Of a node of an earlier stack only the
-        processes end: the files are this stack's."""
+        """Remove the nodes that a request means, including one that left only files. For a node of an earlier stack, only the
+        processes end: the files belong to this stack."""
         names = layout.select_nodes({*self.nodes, *layout.node_names(self.folder)}, request)
         async with AsyncExitStack() as turns:
             for name in names:

@@ -51,7 +51,7 @@ class Spec:
 
     @property
     def hardware(self) -> tuple[object, ...]:
-        """The parts of a node that cannot be changed while it is on: of a machine its cable, its devices, its programs."""
+        """Return the parts of a node that cannot be changed while it is on: for a machine, its cable, devices and programs."""
         return (self.addresses.get(self.name), self.link, self.gpus, self.layer) if self.addresses else (bool(self.slurm),)
 
 

@@ -110,7 +110,7 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Return every node that left a trace, complete or not. Something else in the folder is not ours."""
+    """Return every node that left a trace, complete or not. Anything else in the folder is not ours."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -156,7 +156,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def last_line(folder: Path) -> str:
-    """Return the last line of the host's log, with the path of that."""
+    """Return the last line of the host's log, with the log's path."""
     log = folder / LOG
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return f"{lines[-1]} (full log: {log})" if lines else f"it wrote nothing to {log}"

@@ -33,7 +33,7 @@ def marker(variable: str, value: str) -> str:
 
 
 def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
-    """Return the processes whose environment holds exactly one of the variables `marks` (`NAME=value`), without this process
+    """Return the processes whose environment contains exactly one of the variables `marks` (`NAME=value`), without this process
     and its ancestors. Those that have a variable of the name `spare` are left out."""
     ancestry = _find_ancestry()
     return sorted(pid for pid, environment in _environments() if pid not in ancestry and _carries(environment, marks, spare))
@@ -167,7 +167,7 @@ def read_environment(process: Path, until: float, pause: Callable[[float], None]
     """Return the environment of a process, by its folder in /proc; empty if it has ended, or is not ours to read.
 
     While a process starts another program (`execve`) it shows none for a moment, and the place of its environment is unsettled.
-    So an environment counts as empty only if it is in several looks: a process that is not seen is not ended. `until` is the
+    So an environment counts as empty only if several looks find it so: a process that is not seen is not ended. `until` is the
     last moment of the monotonic clock at which it looks again, after a `pause`.
     """
     empty_looks = 0
@@ -192,7 +192,7 @@ def _has_no_program(stat: list[bytes]) -> bool:
 
 def _read_ps() -> list[tuple[int, bytes]]:
     """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
-    never hold a blank."""
+    never contain a blank."""
     lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command="))
     return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
 
@@ -208,7 +208,7 @@ def _find_ancestry() -> set[int]:
 
 
 def _parent(pid: int) -> int:
-    stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
+    stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()  # the name in brackets may contain blanks and brackets
     return int(stat[1]) if len(stat) > 1 else 0
 
 

@@ -1,4 +1,4 @@
-"""The SSH server: the only file that knows the library behind it.
+"""The SSH server: the only file that uses the library behind it.
 
 Each node listens on a port of 127.0.0.1 with its own host key and accepts one user, with the keys that are in the node's
 `.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
@@ -48,7 +48,7 @@ class Endpoint:
 
     @property
     def authorized_keys(self) -> Path:
-        """The file of keys that may log in; it is read again at every login."""
+        """Return the file of keys that may log in; it is read again at every login."""
         return self.home / ".ssh" / "authorized_keys"
 
 

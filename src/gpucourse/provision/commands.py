@@ -52,7 +52,7 @@ class Commands:
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
-        """Plan into the file `out`; the resources in `replace` are created again."""
+        """Plan into the file `out`; the resources in `replace` are recreated."""
         return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:

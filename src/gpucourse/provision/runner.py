@@ -27,7 +27,7 @@ from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
 from gpucourse.workspace.stack_paths import StackPaths
 
-_STOPPING = "stopping: Terraform finishes what is in flight and saves what it knows"
+_STOPPING = "stopping: Terraform finishes what is in flight and saves its state"
 _PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something behind that is not recorded"
 _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` looks for it"
 _PIECE = 1 << 20
@@ -91,7 +91,7 @@ class Runner:
             _check_not_asked(interrupts)
 
     def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
-        """Return the lock that lasts exactly as long as the running Terraform, not as long as this process.
+        """Return the lock that is held exactly as long as Terraform runs, not as long as this process.
 
         Terraform gets the open file as its standard input, the one descriptor that it does not pass on to what a provisioner
         leaves running.

@@ -101,7 +101,7 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Return what `up` would do, as (action, address), with `replace` created again; the plan is saved, so that `up` does
+        """Return what `up` would do, as (action, address), with `replace` recreated; the plan is saved, so that `up` does
         exactly this."""
         if not self._prepared:
             self.prepare(watcher)

@@ -17,5 +17,5 @@ def test_find_clocked_target_refuses_a_lab_without_a_clock(context: Context) -> 
     with pytest.raises(UsageError, match="03-local is not a lab on AWS: simulated nodes cost nothing"):
         find_clocked_target(context, "3", None)
     record(context, HostsDeployment, "hosts")
-    with pytest.raises(UsageError, match="it neither starts nor ends them"):
+    with pytest.raises(UsageError, match="the course neither starts nor ends these machines"):
         find_clocked_target(context, "3", None)

@@ -155,7 +155,7 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
     assert collect_runs(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
     (folder / "hashes.json").unlink()
     assert collect_runs(context, lab, discard=True).given_up == []
-    with pytest.raises(MissingError, match=r"run\.json is damaged.*may not be collected yet") as caught:
+    with pytest.raises(MissingError, match=r"run\.json is damaged.*may not have been collected yet") as caught:
         collect_runs(context, lab, discard=False)
     assert "gpucourse destroy 1 --discard" in caught.value.hint
 

@@ -1,7 +1,7 @@
-"""Labs on AWS: priced and confirmed before, limited in time, verified to be gone afterwards.
+"""Labs on AWS: priced and confirmed first, limited in time, and verified to be gone afterwards.
 
 A module that is not imported yet is imported when it is first used as an attribute of this package: `status` opens every
-target, and few commands need all of this one.
+target, and few commands need all of this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The learner's budget, and the one place that refuses to exceed it: before `deploy`, `start` and `extend`.
 
-What a killed command had reserved counts until the account shows its result: see `follow_account`.
+A killed command's reservation counts until the account shows the result: see `follow_account`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LESS = "a shorter life (--ttl), --spot, fewer --nodes"
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The learner's money, in USD: the budget of the whole course (None if none was set), what is spent of it, and what other
-    labs will still cost until their deadlines."""
+    """The learner's money, in USD: the budget of the whole course (None if none was set), how much of it is spent, and what
+    other labs will still cost until their deadlines."""
 
     budget: Decimal | None
     spent: Decimal
@@ -53,9 +53,9 @@ class Budget:
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
-        beside = f" beside ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
+        beside = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
         raise UsageError(
-            f"this would cost ${usd:.2f} to its end; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{beside}",
+            f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{beside}",
             hint=f"{less}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
         )
 
@@ -83,10 +83,10 @@ def reserve(
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
-    """Check the budget and record what the lab is about to cost, under one lock; the record holds for the block, so that other
-    commands see it. `less`, `command`, `over_budget`: see `Budget.check`.
+    """Check the budget and record what the lab is about to cost, under one lock; it stays on record during the block, where
+    other commands see it. `less`, `command`, `over_budget`: see `Budget.check`.
 
-    Raises UsageError if it is more than is left, StackBusy.
+    Raises StackBusy, and UsageError if that is more than is left.
     """
     usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", command.removeprefix("gpucourse ")):
@@ -103,7 +103,7 @@ def reserve(
 
 
 def follow_killed_commands(context: Context) -> None:
-    """Update the records of labs whose last command was killed from the account.
+    """From the account, update the records of labs whose last command was killed.
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """
@@ -112,7 +112,7 @@ def follow_killed_commands(context: Context) -> None:
             continue
         with try_lock(context.paths.lock(record.stack), "look at the budget") as free:
             lab = deployments.load_as(context.paths, record.stack, AwsDeployment) if free else None
-            if lab is None or lab.cloud.reservation is None:  # a command works on it, or did a moment ago
+            if lab is None or lab.cloud.reservation is None:  # a command is working on it, or was a moment ago
                 continue
             try:
                 follow_account(context, lab)
@@ -126,8 +126,8 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
 
     The caller holds the lab's lock. Raises the errors of `Account.call`, and StorageError.
 
-    The backstop is moved after the nodes: if every instance has its schedule, that is the end. If not, the tags of the
-    instances show it, which are written first: the nodes may have a later end than the one on record, so it stays reserved.
+    Schedules are moved after the nodes, so if every instance has one, they show the end. If not, the tags, which are written
+    first, show the latest possible one: the nodes may end later than the record says, so it stays reserved.
     """
     account, cloud = account_of(context.environ, deployment), deployment.cloud
     alive = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]

@@ -165,7 +165,7 @@ def _note_attempt(
 
 
 def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
-    """Remove what the failed attempt left, including what Terraform does not know or cannot remove.
+    """Remove what the failed attempt left, including what Terraform has no record of or cannot remove.
 
     Raises LeftoverError if something remains: an attempt elsewhere would then cost twice.
     """
@@ -183,8 +183,8 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Guard against costs before anything else can fail: a schedule and powering off end a forgotten lab, and its costs are in
-    the ledger."""
+    """Guard against costs before anything else can fail: a forgotten lab is ended by a schedule and by powering off, and its
+    costs are in the ledger."""
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)
     if cloud.backstop:
@@ -224,9 +224,9 @@ def _arm(
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
-    """Check that EC2 ends spot instances when they power off, as the deadline and the idle watch do.
+    """Check that EC2 ends spot instances that power off, since that is how the deadline and the idle watch end them.
 
-    Raises InfrastructureError if it does not, or if it does not say so and there is no backstop either. A new lab (`fresh`) is
+    Raises InfrastructureError if it does not, or if it does not say and there is no backstop either. A new lab (`fresh`) is
     taken down first; LeftoverError if that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
@@ -260,7 +260,7 @@ def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
 
 
 def _list_replaced_nodes(former: Inventory | None, plan: LabPlan) -> list[str]:
-    """Return the existing nodes that are created again, as Terraform addresses; additional nodes are not among them."""
+    """Return the existing nodes that are replaced, as Terraform addresses; additional nodes are not among them."""
     addresses = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
     names = [node.name for node in former.nodes] if former else []
     return [address for address in addresses if any(f'["{name}-' in address for name in names)]

@@ -45,14 +45,14 @@ def replace_any_gpu(
     """Return the request with a GPU and a market instead of `any`, and a note that compares the prices; a request for another
     GPU is returned unchanged, without a note. An existing lab keeps its GPU.
 
-    Raises UsageError for `any` beside other GPUs, MissingError if no GPU can be started, CloudError.
+    Raises UsageError for `any` together with other GPUs, MissingError if no GPU can be started, CloudError.
     """
     gpus = [gpu.lower() for gpu in request.gpu]
     if ANY not in gpus:
         return request, []
     if len(gpus) > 1:
         command = f"gpucourse deploy {request.module} --target aws --gpu any"
-        raise UsageError("--gpu any cannot be combined with other GPUs: it is the one that is cheapest today", hint=command)
+        raise UsageError("--gpu any cannot be combined with other GPUs: it means the cheapest one today", hint=command)
     module = context.catalog.module(request.module)
     if existing := list_labs(context.paths, module.id):
         gpu = existing[0].cloud.gpu
@@ -76,7 +76,7 @@ def replace_any_gpu(
         )
     best, *alternatives = candidates
     alternatives_text = f"; then {', '.join(map(str, alternatives[:_LISTED]))}" if alternatives else ""
-    note = f"--gpu any: a node costs least today with {best} an hour{alternatives_text}"
+    note = f"--gpu any: the cheapest node today is {best} an hour{alternatives_text}"
     return replace(request, gpu=(best.gpu,), spot=best.market == "spot", region=region), [note]
 
 

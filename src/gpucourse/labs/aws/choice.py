@@ -62,12 +62,12 @@ class Choice:
 
     @property
     def with_types(self) -> tuple[str, ...]:
-        """Return the types that have to be in the same zone: a head without a GPU."""
+        """Return the types that must be in the same zone as the nodes: that of a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
     @property
     def head(self) -> str:
-        """Return the type of a head without a GPU beside the nodes; empty if there is none."""
+        """Return the type of a head without a GPU; empty if there is none."""
         return next(iter(self.with_types), "")
 
     def resize(self, nodes: int) -> Choice:
@@ -230,7 +230,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 
 def validate_node_count(module: Module, nodes: int) -> int:
-    """Return `nodes` if the module's lab may have so many. Raises UsageError."""
+    """Return `nodes` if the module's lab may have that many. Raises UsageError."""
     max_nodes = lab_of(module).max_nodes
     if not 1 <= nodes <= max_nodes:
         node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
@@ -264,5 +264,5 @@ def lab_of(module: Module) -> AwsLab:
 
 
 def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
-    """Return what each module with a lab on AWS needs, in the order of the course; all with one GPU if it is given."""
+    """Return what each module with a lab on AWS needs, in the order of the course; all with `gpu` if it is given."""
     return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]

@@ -30,7 +30,7 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs now: USD per hour, so far, and to its end (None if no deadline is on record)."""
+    """One stack that costs money now: USD per hour, so far, and until it ends (None if no deadline is on record)."""
 
     stack: str
     module: str
@@ -42,7 +42,7 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True)
 class CostPart:
-    """A module, an exercise or a kind of resource, and what it cost in USD; `hours` if it is time that was used."""
+    """A module, an exercise or a kind of resource, and what it cost in USD; `hours`: how long it was used, if that is known."""
 
     name: str
     usd: Decimal
@@ -71,7 +71,7 @@ class Cost:
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
     """Return the known costs. The account is queried for what exists; if it does not answer, or if `offline`, only the ledger
-    counts.
+    is used.
 
     With `ask_aws`, also query Cost Explorer, at a cent per request. Raises the errors of that call.
     """
@@ -157,8 +157,8 @@ def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> l
 def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
     """Return which exercise used which stack, from when until when.
 
-    A run has its stack's name, the ledger its id: deployments and receipts connect them, or else the time at which both
-    existed.
+    A run records its stack's name, the ledger its stack's id: deployments and receipts connect the two, or else the time at
+    which both existed.
     """
     ids = _list_lives(paths)
     run_times = []

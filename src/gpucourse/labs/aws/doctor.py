@@ -68,7 +68,7 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
     """Return the quotas that are too small for the largest of these labs, or unknown, with requests that are already open."""
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
-        account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
+        account.identity()  # without credentials, that error is the answer, instead of `unknown` for each quota
         market = _market(context.settings, look)
         vcpu_quotas = Quotas(account).assess(_measure_growth(context.paths, account, _labs(context, look), market), market)
         return [

@@ -39,7 +39,7 @@ Failures = dict[str, GpucourseError]  # of the nodes on which something could no
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """Return what that many seconds more would mean. Changes nothing but the records of labs whose last command was killed.
+    """Return what that many more seconds would mean. Changes nothing but the records of labs whose last command was killed.
 
     Raises UsageError if no time is added, or if the lab would exist for more than MAX_LAB_HOURS in total.
     """
@@ -56,7 +56,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         raise UsageError(
             f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than {MAX_LAB_HOURS:.0f} hours"
             " after it was built",
-            hint=f"gpucourse extend {module} {int(room)}h is the most"
+            hint=f"at most: gpucourse extend {module} {int(room)}h"
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
         )
@@ -216,7 +216,7 @@ def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: 
 def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> Interrupted:
     cloud = deployment.cloud
     ends = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-    later = f", on nodes that took it at {datetime.fromisoformat(cloud.reservation.until):%H:%M}" if cloud.reservation else ""
+    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that took it)" if cloud.reservation else ""
     return Interrupted(
         f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later}",
         hint=f"type it again: {extension.command}; gpucourse status shows what will end it",

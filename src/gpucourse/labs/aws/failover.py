@@ -1,6 +1,6 @@
 """The places to try when AWS has no capacity: another zone, then a sibling type, and finally without a placement group.
 
-Pure: accepts what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
+Pure: takes what happened, and returns the next place to try. Any failure other than missing capacity is final.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Route:
         return following
 
     def _find_next(self, suggested: Sequence[str], *, placement_group: bool) -> Placement | None:
-        """Return the first place that was not tried: of each type, the zones that AWS suggested come before the others."""
+        """Return the first place that was not tried: for each type, the zones that AWS suggested come first."""
         for kind in self.instance_types:
             zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
             for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
@@ -55,6 +55,6 @@ def is_about_group(failure: Failure) -> bool:
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """Return AWS's error when Terraform failed: of several errors the one that decides; None if there is none of AWS."""
+    """Return AWS's error after Terraform failed: of several, the one that decides; None if none is from AWS."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

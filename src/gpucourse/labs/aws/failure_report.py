@@ -29,7 +29,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
     """Record the deployment before anything is created, and its outcome after the block, whatever happens there.
 
-    Errors raised in the block are extended by what exists, what it costs, and how to take it down. `command`: what was typed,
+    Errors raised in the block are extended with what exists, what it costs, and how to take it down. `command`: what was typed,
     which is what to type again if nothing was built; an existing lab keeps its market, region and end.
     """
     deployments.save(context.paths, deployment, "creating")

@@ -93,7 +93,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """Return the content of a node's marks; a connection that a busy boot loses is made again, at most five times in a row."""
+    """Return the content of a node's marks; a connection lost during a busy boot is reopened, at most five times in a row."""
     for _attempt in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))

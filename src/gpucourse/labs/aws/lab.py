@@ -1,4 +1,4 @@
-"""A lab on AWS: what Terraform knows of it, and what really exists in the account."""
+"""A lab on AWS: what Terraform has recorded of it, and what really exists in the account."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account: what Terraform knows of it is `terraform`, what the account reports is
-    `find_resources`."""
+    """One stack in an AWS account: `terraform` has Terraform's record of it, `find_resources` returns what the account
+    reports."""
 
     context: Context
     deployment: AwsDeployment
@@ -113,7 +113,7 @@ def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:
 
 
 def reachable(settings: Settings, inventory: Inventory) -> Inventory:
-    """Return the nodes with the settings of the learner about how to reach them."""
+    """Return the nodes with the learner's settings for how to reach them."""
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
     )

@@ -1,7 +1,7 @@
 """`leaks`: what the account contains with the course's tag, in every region, whichever workspace created it.
 
-It needs no record and no workspace: after a lost disk it still finds everything. `destroy` asks for less: what carries the tag
-of this workspace and is on no record, because the record was lost, or the stack died before it had one.
+It needs no record and no workspace: after a lost disk it still finds everything. `destroy` looks for less: what carries the tag
+of this workspace and is on no record, because the record was lost, or the stack died before there was one.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    """Classify the resources. The time of a stack is over if that of all its resources is: if `extend` may not change a tag, or
-    an older gpucourse extended the lab, only the instances and their disks have the new end."""
+    """Classify the resources. A stack's time is over only if that of all its resources is: where `extend` may not change a tag,
+    or an older gpucourse extended the lab, only the instances and their disks have the new end."""
     stacks_by_uid = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
@@ -162,7 +162,8 @@ def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedReso
 
 
 def find_untracked(context: Context, module: str | None = None) -> list[CloudResource]:
-    """Return every resource of this workspace (of one module) in the account that belongs to no deployment on record.
+    """Return every resource of this workspace, or of one module of it, that the account contains and no deployment on record
+    explains.
 
     Empty, without a request to AWS, if this workspace never built in a cloud. Raises the errors of `Account.call`.
     """
@@ -178,7 +179,7 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove them, and return a receipt for each of their stacks; what still exists is in its leftovers.
+    """Remove them, and return a receipt for each of their stacks; what still exists is among its leftovers.
 
     Raises the errors of `Account.call`.
     """

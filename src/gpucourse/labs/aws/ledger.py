@@ -1,9 +1,9 @@
-"""The ledger: what labs on AWS cost, recorded as it happens, one line when something begins to cost, one when it ends.
+"""The ledger: what labs on AWS cost, recorded as it happens, one line when a charge begins, one when it ends.
 
-`settle` compares what costs now, according to the account, with what is recorded, and records the difference. Lines are only
-added, each flushed to the disk before the command continues, so that no crash and no lost node loses the record of what was
-spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC. The prices beside
-it are those that AWS reported at the last deploy in a region.
+`settle` compares the present charges, according to the account, with those on record, and records the difference. Lines are
+only added, each flushed to the disk before the command continues, so that no crash and no lost node loses the record of what
+was spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC. The prices
+stored next to it are those that AWS reported at the last deploy in each region.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ VERSION = 1
 NO_TIME = timedelta()
 _MAX_BYTES = 32 << 20
 _MAX_AMOUNT = Decimal(10) ** 12
-_MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance is above
+_MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance is higher
 
 
 def update(
     path: Path, stack: str, charges: Sequence[Charge], at: datetime, ends: Mapping[str, tuple[datetime, str]] | None = None
 ) -> None:
-    """Record the difference to what this stack costs right now: `charges` is the complete list.
+    """Record what changed in the charges of this stack: `charges` is the complete list of the present ones.
 
     A new charge began at its own time if it has one, else at `at`; an open charge keeps its beginning. One that is no longer
     among them ended, at the time and for the reason that `ends` has for its item, else at `at`. Raises StorageError.
@@ -101,7 +101,7 @@ def _pick(entry: dict[str, Any], names: str) -> dict[str, Any]:
 def _to_usd(text: str) -> Decimal:
     amount = Decimal(text)
     if not 0 <= amount <= _MAX_AMOUNT:  # also false for NaN
-        raise ValueError(f"{text[:40]!r} is no amount")
+        raise ValueError(f"{text[:40]!r} is not an amount")
     return amount
 
 
@@ -144,8 +144,8 @@ def settle(
 ) -> None:
     """Bring the ledger in line with what this stack costs right now: `costing`, else what the account reports.
 
-    With an empty `costing`, nothing of it costs any more. `find_instances` queries the account about what has ended. Raises the
-    errors of `Account.call`, and StorageError.
+    With an empty `costing`, nothing of it costs money any more. `find_instances` queries the account about what has ended.
+    Raises the errors of `Account.call`, and StorageError.
     """
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
@@ -182,8 +182,8 @@ def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None
 def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Decimal:
     """Return USD that the labs on record will still cost until their deadlines, except the stacks in `without`.
 
-    Each counts with its current cost in the ledger; one that is being built with its quoted price, one that is being started or
-    extended also with what it is about to cost.
+    Each lab counts at its current cost in the ledger; one that is being built, at its quoted price; one that is being started
+    or extended, also at what it is about to cost.
     """
     at, bill = now(), read(paths.ledger)
     total = Decimal(0)
@@ -210,7 +210,8 @@ def cents(amount: Decimal) -> Decimal:
 
 
 def machines(paths: WorkspacePaths, uid: str) -> list[str]:
-    """Return the instances of a stack that cost, by the ledger: all that is known of them if the account does not answer."""
+    """Return the instances of a stack that cost money according to the ledger: all that is known if the account does not
+    answer."""
     return [span.charge.item for span in read(paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
@@ -231,7 +232,7 @@ def _find_ends(
 ) -> dict[str, tuple[datetime, str]]:
     """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.
 
-    A terminated instance no longer says which disk was its own: it is the one that began with it.
+    AWS no longer shows the disk of a terminated instance: it is the one whose charge began with it.
     """
     ends: dict[str, tuple[datetime, str]] = {
         item: (instance.ended or latest, instance.reason or instance.state)
@@ -265,7 +266,7 @@ class StoredPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrices:
-    """Every price that AWS reported to a deploy of this workspace, the newest of each."""
+    """The newest value of each price that AWS reported to a deploy of this workspace."""
 
     prices: list[StoredPrice] = field(default_factory=list)
     version: int = 1

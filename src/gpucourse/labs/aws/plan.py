@@ -1,4 +1,5 @@
-"""The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here and once.
+"""The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here, and only
+once.
 
 with propose(context, request) as proposal:   one plan for each lab: what would be built, and for how much
     ...                                       show it, ask
@@ -90,12 +91,12 @@ class LabPlan:
 
     @property
     def to_the_end(self) -> Decimal:
-        """Return USD if the lab exists until its time is over."""
+        """Return what the lab costs, in USD, if it exists until its time is over."""
         return usd_over(self.per_hour, self.hours)
 
     @property
     def usually(self) -> Decimal:
-        """Return USD for as long as the module usually takes."""
+        """Return what the lab costs, in USD, for as long as the module usually takes."""
         return usd_over(self.per_hour, self.choice.need.hours)
 
     @property
@@ -105,27 +106,27 @@ class LabPlan:
 
     @property
     def creates(self) -> int:
-        """Return how many resources are created, or created again."""
+        """Return how many resources are created or replaced."""
         return sum(action in {"create", "replace"} for action, _address in self.changes)
 
     @property
     def ends(self) -> int:
-        """Return how many existing nodes are removed, or created again."""
+        """Return how many existing nodes are removed or replaced."""
         return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what to know before confirming."""
+        """Return what the user should know before confirming."""
         if not self.ends:
             return ()
-        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        nodes = f"{self.ends} of its nodes {'is' if self.ends == 1 else 'are'} removed or replaced"
         return (f"{self.deployment.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
 
     def record_price(self) -> None:
         """Record what the lab costs where it is to be built now."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
-        cloud.priced = f"{charges[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in charges)}"
+        cloud.priced = f"{charges[0].rate.origin}; the rest are list prices of {min(charge.rate.date for charge in charges)}"
 
     def move(self, place: Placement) -> None:
         """Move the lab to another zone or type, at the price there."""
@@ -174,8 +175,8 @@ class AwsProposal(PricedProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
-    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by its end
-    leaves nothing.
+    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by the end of
+    the block leaves nothing.
 
     Raises UsageError and UnknownName for unknown names and values, MissingError with everything that blocks it, CloudError,
     TerraformFailed.
@@ -196,7 +197,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
 
 
 def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> AwsProposal:
-    """Return the proposal; `plans` gets each plan before Terraform writes anything for it."""
+    """Return the proposal; each plan is added to `plans` before Terraform writes anything for it."""
     facts = survey(context, request, choices)
     selection, notes = facts.fit.now, list(facts.fit.notes)
     notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
@@ -211,7 +212,7 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
-            trouble = "does not know all of it" if plan.lab.terraform.addresses() else "is lost"
+            trouble = "does not contain all of it" if plan.lab.terraform.addresses() else "is lost"
             text = f"Terraform's state {trouble}, so what exists of it is removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
@@ -349,8 +350,8 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 
 def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
-    """Divide the labs by the rest of the quotas: all at once, or some now and others afterwards; with fewer nodes if necessary.
-    An unknown limit counts as enough: the launch will show it.
+    """Divide the labs by what is left of the quotas: all at once, or some now and others afterwards; with fewer nodes if
+    necessary. An unknown limit counts as enough: the launch will show it.
 
     `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
     preflight says so.
@@ -376,7 +377,7 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
         if candidate is not None and candidate.nodes < choice.nodes:
             result.notes.append(
                 f"the quota allows {candidate.nodes} nodes, not {choice.nodes}: "
-                f"module {choice.module.id} works with them as well"
+                f"module {choice.module.id} works with that many as well"
             )
         for key, vcpus in _count(candidate or choice, market).items():
             free = remaining[key]
@@ -386,7 +387,7 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
 
 
 def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> None:
-    """Check that the quota allows an existing lab's additional instances beside what already runs. Raises MissingError if it
+    """Check that the quota allows an existing lab's additional instances besides what already runs. Raises MissingError if it
     does not."""
     growth = measure_growth(quotas.account, choice.need, existing)
     assessed = quotas.assess([growth], choice.market)
@@ -404,7 +405,7 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
 
 
 def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> LabNeed:
-    """Return what an existing lab needs of the quota beside its running instances, in the type of its nodes: 0 machines if all
+    """Return what an existing lab needs of the quota besides its running instances, in machines of its nodes' type: 0 if all
     run.
 
     Raises the errors of `Account.call`.
@@ -466,8 +467,7 @@ def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
 def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
-    """Return what the checks of labs that this workspace is about to build look at; with this computer's address if it is
-    already known."""
+    """Return the input of the checks before this workspace builds labs; with this computer's address if it is already known."""
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
     types = [machines.instance_type for lab in labs for machines in lab.machines]

@@ -39,7 +39,7 @@ class ReadinessTimes:
     """The longest wait for each readiness check, and the pause before it is repeated, in seconds."""
 
     listed_s: float = instances.LISTED_S
-    console_s: float = 900.0  # the console shows the host key minutes after the start, with a slow disk many minutes
+    console_s: float = 900.0  # the console shows the host key minutes after the start, many minutes with a slow disk
     ssh_s: float = 240.0
     ssh_pause_s: float = 3.0
     boot_pause_s: float = first_boot.PAUSE_S
@@ -208,8 +208,8 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
 
 
 def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
-    """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report to be simulated are skipped, with a
-    note."""
+    """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report that they are simulated are skipped,
+    with a note."""
 
     from gpucourse.remote.fleet import values
 
@@ -235,7 +235,8 @@ def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated
 
 
 def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
-    """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes count none, skip this, with a note."""
+    """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes report no GPU, skip this, with a
+    note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
         text = f"{names}: simulated, as the machine itself says: no GPU, so no Slurm is looked for"

@@ -88,10 +88,10 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
 
 
 def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
-    """Return a warning about instances that still cost according to the ledger although no lab is on record."""
+    """Return a warning about instances that still cost money according to the ledger although no lab is on record."""
     spans = ledger.read(paths.ledger).open()
     items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
-    return [f"no lab is on record, and the ledger says that these still cost: {items}. Look: gpucourse leaks"] if items else []
+    return [f"no lab is on record, but the ledger says that these cost money: {items}. Look: gpucourse leaks"] if items else []
 
 
 def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:

@@ -24,12 +24,12 @@ from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
 
-MIN_TIME_LEFT = timedelta(minutes=15)  # a start takes minutes; to start a lab that ends right after wastes money
+MIN_TIME_LEFT = timedelta(minutes=15)  # a start takes minutes; starting a lab that ends right afterwards wastes money
 ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Stop every instance of a lab: its disks stay and cost, nothing else does.
+    """Stop every instance of a lab: its disks remain and cost money; nothing else does.
 
     Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
@@ -108,9 +108,9 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                     deployment.inventory = update_addresses(deployment.inventory, running)
                 cloud.stopped = False
                 deployments.save(context.paths, deployment)
-            finally:  # what runs costs, even if this was interrupted or AWS answered with an error
+            finally:  # what runs costs money, even if this was interrupted or AWS answered with an error
                 ledger.settle_if_possible(context, account, deployment)
-        cloud.reservation = None  # also that of a killed start: the ledger now has the lab's cost
+        cloud.reservation = None  # also the reservation of a killed start: the ledger now has the lab's cost
         late: list[list[str]] = []
 
         def move() -> None:
@@ -120,7 +120,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         try:
             deployment.inventory = wait_until_ready(context, lab, on_answer=move)
         finally:
-            if not late:  # not all answer; those that do get the deadline of the record nevertheless
+            if not late:  # not all answer; the others still get the deadline on record
                 move()
         deployments.save(context.paths, deployment, "ready")
         changed = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]

@@ -1,7 +1,7 @@
 """Taking down a lab on AWS: by Terraform, then whatever a search by tag still finds in any region that was ever used.
 
-Terraform is never trusted: if it fails, was killed, or lost its state, the tags still find everything. What a killed Terraform
-created and did not record is also removed before a lab is built again.
+Terraform is never trusted: if it fails, was killed, or lost its state, a search by tag still finds everything. What a killed
+Terraform created and did not record is also removed before a lab is built again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
         resources, leftovers = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
-            f"destroying {deployment.stack} was interrupted; what is left of it still costs",
+            f"destroying {deployment.stack} was interrupted; what is left of it still costs money",
             hint=f"gpucourse destroy {deployment.module} continues where this stopped",
         ) from error
     except StackBusy:
@@ -163,11 +163,11 @@ def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab |
 
 
 def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource]) -> None:
-    """Let Terraform remove what it knows. If it cannot, only report that: the tags find what it leaves."""
+    """Let Terraform remove what is in its state. If it cannot, only report that: the search by tag finds what it leaves."""
     stack = lab.deployment.stack
     with stage(watch, f"destroy {stack}", f"taking down {stack}"):
         try:
-            if lab.terraform.addresses():  # an instance that Terraform does not know would block the network's removal
+            if lab.terraform.addresses():  # an instance that is not in Terraform's state would block the network's removal
                 clear_unmanaged(watch, lab, existing)
             lab.terraform.down(watch)
         except (Interrupted, StackBusy):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
-    """Labs that cost money: priced and confirmed before, limited in time, verified to be gone afterwards."""
+    """Labs that cost money: priced and confirmed first, limited in time, and verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""

@@ -40,8 +40,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
 
 
 def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
-    """Return the instances of nodes that the lab has. One that was removed with a smaller number of nodes did not end by
-    itself."""
+    """Return the instances of the lab's present nodes. One that was removed to have fewer nodes did not end by itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [instance for instance in instances if names is None or instance.node in names]
 
@@ -62,7 +61,7 @@ def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """Return the nodes on record that the account no longer has, by name, with why they ended. A stopped node is not lost.
 
-    Empty if the account does not answer, or the credentials are for another one: then this cannot be known.
+    Empty if the account does not answer, or the credentials are for another account: then this cannot be known.
     """
     try:
         listed = instances.find(account_of(context.environ, deployment), stack=deployment.uid)

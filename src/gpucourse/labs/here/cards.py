@@ -36,7 +36,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """The abilities of one Python: the version of its torch (empty if it has none), and the GPUs that torch sees."""
+    """What one Python can use: its version of torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]
@@ -57,22 +57,23 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def find_usable(python: str) -> Usable:
-    """Return what this Python can compute on, by its own torch. Raises MissingError if it does not start or does not answer."""
+    """Return what this Python can compute on, according to its torch. Raises MissingError if it does not start or does not
+    answer."""
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
         return parse_typed(completed.stdout.splitlines()[-1], Usable)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingError(f"{python} could not be asked for torch: {error}", hint=hint) from error
+        raise MissingError(f"{python} could not be asked about torch: {error}", hint=hint) from error
     except (IndexError, OutsideError) as error:
         last = (completed.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise MissingError(f"{python} could not be asked for torch: {last}", hint=hint) from error
+        raise MissingError(f"{python} could not be asked about torch: {last}", hint=hint) from error
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
     """Return the GPUs that this Python can use, at least one. `simulated` is the command that needs none.
 
-    Raises MissingError: there is no GPU, or there is one and torch cannot use it.
+    Raises MissingError if there is no GPU, or there is one and torch cannot use it.
     """
     usable = find_usable(python)
     if usable.gpus:
@@ -88,7 +89,7 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
 
 
 def find_requirements(context: Context, *, is_selected: bool) -> list[Finding]:
-    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is no error: simulated
+    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is not an error: simulated
     nodes need none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
     if not (is_selected or list_cards(context.environ)):
         return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]

@@ -34,7 +34,7 @@ ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 @dataclass
 class HostsLab:
-    """Machines of the learner. A labs.destroy.Removable; its connections last until the end of its block.
+    """Machines of the learner. A labs.destroy.Removable; its connections stay open until the end of its block.
 
     `candidate_nodes` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
     """

@@ -1,6 +1,6 @@
-"""Turning the names that the learner typed into nodes that were connected to and examined. Changes nothing on them.
+"""Turning the names that the learner typed into nodes, by connecting to the machines and examining them. Changes nothing there.
 
-A host key is that of the learner's SSH, or one whose fingerprint the learner accepts.
+A host key is one that the learner's SSH has, or one whose fingerprint the learner accepts.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
     """Return the same error with advice: the expected key is in the learner's known hosts, or in the lab's record."""
     if len(route.host_keys) > 1:
-        hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
+        hint = f"if another machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
         add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"
         return OtherHostKey(error.what, hint=f"{hint}{add}. If not, do not trust it")
     if route.host_keys:

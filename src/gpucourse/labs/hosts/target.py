@@ -22,7 +22,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
     """Labs on machines of the learner. Nothing is installed there, and only what a lab left there is removed."""
 
     name = "hosts"
-    no_clock = "these machines are not the course's own: it neither starts nor ends them"
+    no_clock = "the course neither starts nor ends these machines"
     forgettable = True
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HostsProposal]:

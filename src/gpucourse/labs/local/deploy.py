@@ -36,7 +36,7 @@ class LocalProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
-    """Propose a new lab, or one that is repaired or gets another number of nodes; with `dry_run`, also plan it with Terraform.
+    """Propose a new lab, or the repair of one, or another number of nodes for it; with `dry_run`, also plan it with Terraform.
 
     Raises UsageError for a wrong module or count, MissingError without Terraform or without what namespaces need.
     """
@@ -97,21 +97,21 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
-    """Return what no existing node can change: if it differs, all nodes are created again."""
+    """Return what no existing node can change: if it differs, all nodes are recreated."""
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 
 def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset[str]:
-    """Return the existing nodes that go away; all of them if the lab `is_rebuilt`."""
+    """Return the existing nodes that are removed; all of them if the lab `is_rebuilt`."""
     node_names = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
     return node_names if is_rebuilt else node_names - set(machine_names(deployment))
 
 
 def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[str]:
-    """Plan the changes of the proposal; return the addresses of nodes that do not answer and are created again. Nothing is
-    built: if this fails, nothing of a lab without a record remains."""
+    """Plan the changes of the proposal; return the addresses of nodes that do not answer and are replaced. Nothing is built: if
+    this fails, nothing of a lab without a record remains."""
     try:
-        lab.terraform.prepare(watch)  # waits for that of a killed command: a node that it is just finishing is not sick
+        lab.terraform.prepare(watch)  # waits for a killed command's Terraform: a node that it is just finishing is not sick
         sick = [] if proposal.fresh else lab.sick()
         proposal.changes = lab.terraform.plan(watch, replace=sick)
     except BaseException:

@@ -1,4 +1,4 @@
-"""A lab of simulated nodes on this computer: what Terraform knows of it, combined with what the nodes report."""
+"""A lab of simulated nodes on this computer: what Terraform has recorded of it, combined with what the nodes report."""
 
 from __future__ import annotations
 

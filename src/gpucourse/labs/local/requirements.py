@@ -65,7 +65,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """The abilities of this computer for simulated nodes as separate machines. A test passes one with its own answers."""
+    """What this computer can do for simulated nodes as separate machines. A test passes one with its own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
@@ -90,7 +90,8 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
-    """Return what to append to the command that installs Slurm, if the command `command` can work without it; else nothing."""
+    """Return what to append to the command that installs Slurm: how `command` works without root's rights; empty if it
+    cannot."""
     possible = computer.unpackable() and computer.can_unpack(environ)
     return f"; or, without root's rights: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 

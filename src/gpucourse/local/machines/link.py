@@ -23,7 +23,7 @@ class NetworkLink:
 
     @property
     def burst(self) -> int:
-        """Bytes that may pass at once after a pause, faster than the rate: a limit in software needs them."""
+        """Return the bytes that may pass at once after a pause, faster than the rate: a limit in software needs them."""
         return max(_MIN_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:

@@ -93,8 +93,8 @@ class MachineNamespace:
         self._answer(request, {"was_on": pid is not None})
 
     def _do_socket(self, request: Document) -> None:
-        """Answer with a new socket in a machine's network, or without a name in that around the machines. The caller has it
-        connect or listen."""
+        """Answer with a new socket in a machine's network or, without a name, in the one around the machines. The caller makes
+        it connect or listen."""
         name = request["name"]
         if name and name not in self._first:
             raise ConnectionRefusedError(f"{name} is off")

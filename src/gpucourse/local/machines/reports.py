@@ -9,7 +9,7 @@ from typing import Any
 
 from gpucourse.local.machines import daemons
 
-OTHER_KEY = "munge refuses: the machine has another munge.key than the head"
+OTHER_KEY = "munge refuses: the machine's munge.key is not the head's"
 
 _LAST_BYTES = 16_384
 _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest that matches is reported
@@ -17,7 +17,7 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
-    (r"has invalid account|no new list given back", "this Slurm without accounting names wrong reasons for waiting jobs"),
+    (r"has invalid account|no new list given back", "this Slurm without accounting gives wrong reasons for waiting jobs"),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
     (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),
@@ -73,7 +73,7 @@ def explain(state: str, meaning: str) -> str:
 
 
 def find_symptom(logs: Iterable[Path]) -> str:
-    """Return what the first log means that holds something known; empty if none does."""
+    """Return what the first log that contains something known means; empty if none does."""
     return next(filter(None, (symptom(end_of(log)) for log in logs)), "")
 
 

@@ -90,7 +90,7 @@ def _make_place(path: str, user_id: int, group_id: int) -> None:
 
 def _mount_programs(root: str, layer: str) -> None:
     if layer:  # packages that were unpacked aside are mounted over the programs of this computer
-        os.chdir(layer)  # a name in `lowerdir` must hold neither colon nor comma
+        os.chdir(layer)  # a name in `lowerdir` must contain neither colon nor comma
         kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, "lowerdir=usr:/usr")
         for folder in kernel.find_mounts_below("/usr"):  # an overlay does not show what is mounted in it
             kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
@@ -119,7 +119,7 @@ def _mount_system(root: str, *, gpus: int) -> None:
         kernel.mount(folder, f"{root}/dev/{folder}", kind, options=options)
     for name in _DEVICES:
         _show_device(f"/dev/{name}", f"{root}/dev/{name}")
-    for number in range(gpus):  # a device that holds nothing: what Slurm counts as a GPU
+    for number in range(gpus):  # an empty device: what Slurm counts as a GPU
         _show_device("/dev/null", f"{root}/dev/nvidia{number}")
     for name, target in {
         "ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2",

@@ -42,7 +42,8 @@ def _map(pid: int, maps: dict[str, list[str]], reader: int) -> int:
 
 
 def _ranges(own_id: int, file: str) -> list[str]:
-    """Return inside, outside, how many: root is the first number that was lent; then come the user's own and the rest."""
+    """Return a flat list of inside, outside, how many: root is the first number that was lent; then come the user's own and the
+    rest."""
     start, count = read_lent_ids(file, own_id)
     above = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
     below = [0, start, min(own_id, count)]

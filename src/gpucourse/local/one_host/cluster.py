@@ -44,8 +44,8 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that lead Slurm's commands to this cluster, and the interface that leads from each node to the others:
-        without it gloo looks up this computer's name, and some computers do not know their own."""
+        """Return the variables that lead Slurm's commands to this cluster, and the interface that leads from each node to the
+        others: without it gloo looks up this computer's name, and some computers cannot resolve their own."""
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:

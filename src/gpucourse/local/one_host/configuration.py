@@ -11,7 +11,7 @@ from pathlib import Path
 from gpucourse.local import processes
 
 TASK = "task"
-"""The program that slurmd runs, before every task of a job, for what to add to the task's environment."""
+"""The program that slurmd runs before every task of a job, to learn what to add to the task's environment."""
 
 _PORT = re.compile(r"@PORT_(\w+)@")
 
@@ -32,7 +32,7 @@ def fill_in(
 
 def first_job(uid: str) -> int:
     """Return the number of the stack's first job. The processes of a job meet at a port that follows from its number, and the
-    jobs of another cluster on this computer must not meet there, so they have other numbers."""
+    jobs of another cluster on this computer must not meet there, so their numbers differ."""
     return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
 
 

@@ -1,8 +1,8 @@
 """Keeps torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
 
-torch's TCPStore listens on every address of the computer, whatever its host name is, and torchrun has no option to change
-that. It does accept a socket that is already bound, so the rank that serves the store passes it one. torch loads this module
-itself, through the entry point `torch.backends` beside it, torch's way of being extended without a change to the script:
+torch's TCPStore listens on every address of the computer, whatever its host name is, and torchrun has no option to change that.
+It does accept a socket that is already bound, so the rank that serves the store passes it one. torch loads this module itself,
+through the entry point `torch.backends` next to it, which is how torch is extended without a change to the script:
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 """
 

@@ -46,7 +46,7 @@ def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
 def test_reserve_refuses_what_costs_more_than_is_left(context: Context) -> None:
     lab = stopped_lab(context)
     with pytest.raises(
-        UsageError, match=r"this would cost \$12.00 to its end; \$10.00 of the budget of \$10.00 is left$"
+        UsageError, match=r"this would cost \$12.00 until it ends; \$10.00 of the budget of \$10.00 is left$"
     ) as no:
         reserve(context, lab, **make_spending("3", hours=4), over_budget=False).__enter__()
     assert no.value.exit_code is ExitCode.USAGE
@@ -61,7 +61,7 @@ def test_reserve_is_seen_by_another_command_until_the_first_ends(context: Contex
     with reserve(context, first, **make_spending("3", hours=2), over_budget=False):
         with pytest.raises(
             UsageError,
-            match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left beside \$6.00 for other labs until their",
+            match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left besides \$6.00 for other labs until their",
         ):
             reserve(context, second, **make_spending("3", hours=2), over_budget=False).__enter__()
         assert read_budget(context, {first.stack}).reserved == pytest.approx(Decimal("0.04"), abs=Decimal("0.01"))

@@ -75,7 +75,7 @@ def test_replace_any_gpu_says_what_the_cheapest_beats(context: Context) -> None:
     account = an_account({G_ON_DEMAND: 8, G_SPOT: 8})
     _request, [note] = replace_any_gpu(context, DeployRequest(module="1", gpu=("ANY",)), account)
     assert note == (
-        "--gpu any: a node costs least today with L4 (g6.xlarge) on spot $0.230 an hour; then T4 (g4dn.xlarge) on spot $0.310, "
+        "--gpu any: the cheapest node today is L4 (g6.xlarge) on spot $0.230 an hour; then T4 (g4dn.xlarge) on spot $0.310, "
         "T4 (g4dn.xlarge) on demand $0.526, L4 (g6.xlarge) on demand $0.805"
     )
 

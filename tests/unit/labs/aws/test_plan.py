@@ -160,5 +160,5 @@ def test_lab_plan_says_that_a_node_goes(tmp_path: Path) -> None:
         tmp_path, changes=[("delete", 'module.nodes.aws_instance.node["node1-on-demand"]'), ("update", "aws_vpc.this")]
     )
     assert (shrunk.ends, shrunk.creates) == (1, 0)
-    assert "1 of its nodes goes" in shrunk.notes[0]
+    assert "1 of its nodes is removed or replaced" in shrunk.notes[0]
     assert planned(tmp_path).notes == ()

@@ -31,5 +31,5 @@ def test_require_gpus_names_a_card_that_torch_cannot_use(tmp_path: Path) -> None
     with pytest.raises(MissingError, match="it has no torch"):
         require_gpus(make_python(tmp_path, "", []), environ, "")
     for python in (str(make_program(tmp_path / "bin" / "python", "Segmentation fault")), f"{sys.executable}-gone"):
-        with pytest.raises(MissingError, match="could not be asked for torch"):
+        with pytest.raises(MissingError, match="could not be asked about torch"):
             require_gpus(python, {}, "")
