@@ -9,7 +9,7 @@ import sys
 
 def _leave(_number: int, _frame: object) -> None:
     os.write(2, b"interrupted\n")
-    os._exit(130)  # as `run_command` would; nothing has begun that must be ended
+    os._exit(130)  # as `run_command` would; nothing has started yet that must be ended
 
 
 _before = signal.getsignal(signal.SIGINT)
@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, _before)
 
 def main() -> None:
     """Run the command that was typed and leave with its exit code."""
-    # Nobody else writes to what this program makes, or Terraform and the host of the nodes, which inherit this umask.
+    # Only this user may write to files of this program, and of Terraform and the nodes' host, which inherit this umask.
     os.umask(os.umask(0o077) | 0o022)
     sys.exit(run_command(sys.argv[1:]))
 

@@ -1,5 +1,5 @@
 """The context of a command: the open workspace, the course's folders, the environment of the process, and the watcher that is
-told of progress. It never changes: a block that needs another watcher gets a context of its own."""
+told of progress. It never changes: a block that needs another watcher uses a new context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
-if TYPE_CHECKING:  # these import pydantic or are slow to import, which `status` has no time for
+if TYPE_CHECKING:  # these import pydantic or are slow to import, and `status` has to start fast
     from gpucourse.course.catalog import Catalog
     from gpucourse.judge.client import Judge
     from gpucourse.model.event import Watcher
@@ -87,8 +87,8 @@ class Context:
         return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """Return the lock of that name (a stack's), which `command` holds for a block; the watcher learns once which command
-        it waits for. Raises StackBusy."""
+        """Return the lock of that name (a stack's), which `command` holds for a block. If it has to wait, the watcher is told
+        once for which command. Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:

@@ -3,7 +3,7 @@
     GpucourseError                       1   a bug in gpucourse
     ├── UsageError                       2   wrong usage: an unknown name, a value out of range
     │   ├── UnknownName                      with "did you mean"
-    │   └── ManifestError                    a file that a person wrote does not hold what it must
+    │   └── ManifestError                    a file that a person wrote has wrong content
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, the folder cannot be written
     │   ├── HomeMissing                      the person has no home folder in which files can be stored
@@ -71,9 +71,9 @@ class GpucourseError(Exception):
 
 
 def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
-    """Return ` Did you mean a or b?` if known names are similar to the word (by at least `least`, of 1), the nearest first;
-    else an empty text. Names that are clearly less similar than the nearest are left out; case and leading dashes do not
-    count."""
+    """Return ` Did you mean a or b?` with the known names that are similar to the word (by at least `least`, of 1), nearest
+    first; an empty text if there are none. Names clearly less similar than the nearest are left out; case and leading dashes
+    are ignored."""
     import difflib
 
     matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
@@ -107,7 +107,7 @@ class UnknownName(UsageError):
 
 
 class ManifestError(UsageError):
-    """A file that a person wrote is wrong. `complaints` holds one line each: `file: key.path: reason`."""
+    """A file that a person wrote is wrong. `complaints` has one line for each error: `file: key.path: reason`."""
 
     code = "manifest"
 
@@ -204,8 +204,8 @@ class InfrastructureError(GpucourseError):
 class TerraformFailed(InfrastructureError):
     """Terraform ended with an error; `log` is its whole output.
 
-    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it printed none. `every` holds
-    the words of all its errors, in their order.
+    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it printed none. `every` lists the
+    words of all its errors, in order.
     """
 
     code = "terraform"
@@ -265,7 +265,7 @@ class NoAnswer(UnreachableError):
 
 
 class OtherHostKey(UnreachableError):
-    """The machine at a node's address shows another host key than the one on record. Nothing was sent to it."""
+    """The machine at a node's address shows a host key other than the one on record. Nothing was sent to it."""
 
 
 class NodeUntrusted(UnreachableError):

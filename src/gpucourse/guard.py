@@ -1,4 +1,4 @@
-"""A guard around work that only shows, draws or explains something: if that work fails, the command goes on."""
+"""A guard around work that only shows, draws or explains something: if that work fails, the command continues."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Guard = Callable[[str], AbstractContextManager[None]]
 def guard(
     part: str, log: Callable[[], Path] | None, warn: Callable[[str], None], *, except_for: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """Run a block. If it fails, add one line to the file that `log` returns, call `warn` with one sentence, and go on.
+    """Run a block. If it fails, add one line to the file that `log` returns, call `warn` with one sentence, and continue.
 
-    `part` completes the sentence "could not ...". The errors `except_for`, Interrupted and a closed pipe are raised.
+    `part` completes the sentence "could not ...". Interrupted, a closed pipe and the errors in `except_for` are raised.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def guard(
 
 
 def _write_line(part: str, error: Exception, log: Callable[[], Path]) -> Path | None:
-    """Append the error and the places in the code that it passed through to the log; return the log, or None if it cannot be
+    """Append to the log the error and the places in the code that it passed; return the log, or None if it cannot be
     written."""
     import traceback
 

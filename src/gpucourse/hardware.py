@@ -1,8 +1,8 @@
-"""The one table of GPUs and instance types, `exercises/shared/gpus.json`: a GPU is added by one entry there.
+"""The only table of GPUs and instance types, `exercises/shared/gpus.json`: to add a GPU, add one entry there.
 
-The exercises read the data sheets from the same file, which is copied to the nodes. The program needs only the part about
-AWS: families, sizes, quotas, prices. It reads the file of the course that ships with the program, never the learner's copy
-and never that of another course: authors must not set prices and quotas.
+The exercises read the data sheets from the same file, which is copied to the nodes. The program needs only the part about AWS:
+families, sizes, quotas, prices. It reads the file that ships with the program, never the learner's copy or another course's
+file: authors must not set prices and quotas.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class RentedGpu:
 
     @property
     def usd_per_hour(self) -> Decimal:
-        """Return the recorded on-demand price of the smallest of these types."""
+        """Return the recorded on-demand price of the smallest startable type."""
         return Decimal(self.types[self.startable_types[0]]["usd_per_hour"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaFamily:
-    """The instance families that share a vCPU quota, as beginnings of their names; (code, name) of the quota by market."""
+    """The instance families that share a vCPU quota, as prefixes of their names; the (code, name) of the quota by market."""
 
     families: tuple[str, ...]
     by_market: Mapping[Literal["on-demand", "spot"], tuple[str, str]]
@@ -86,8 +86,8 @@ class Hardware:
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
     def quota_of(self, instance_type: str) -> QuotaFamily | None:
-        """Return the quota that a type counts against, also for a type that the table does not have; the longest beginning
-        wins. None for types whose quota no lab of the course can use."""
+        """Return the quota that a type counts against, even if the type is not in the table; the longest prefix wins. None if
+        no lab of the course can use the quota."""
         family = instance_type.split(".", maxsplit=1)[0]
         if family.startswith(("inf", "trn", "dl", "hpc")):
             return None
@@ -109,7 +109,7 @@ def hardware() -> Hardware:
 
 
 def parse_hardware(text: str) -> Hardware:
-    """Parse the text of such a table; return what the program needs of it."""
+    """Parse the text of a table; return the part that the program needs."""
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(

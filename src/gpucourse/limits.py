@@ -1,4 +1,4 @@
-"""The limits that more than one part of the program keeps to."""
+"""The limits that more than one part of the program enforces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ MAX_NODES = 64
 MAX_RANKS_PER_NODE = 64
 MIN_LAB_HOURS = 0.25
 MAX_LAB_HOURS = 72.0
-"""A lab exists for no longer than this, however often its time is extended. Terraform is given it, and refuses more, too."""
+"""A lab exists for no longer than this, however often it is extended. Terraform receives this limit and enforces it, too."""
 DEFAULT_LAB_HOURS = 4.0
 """A lab ends itself after this time unless the learner says otherwise."""

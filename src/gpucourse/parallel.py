@@ -17,8 +17,7 @@ _SLICE_S = 0.2
 
 
 def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
-    """Run the tasks; return their results, in the tasks' order. If some met errors, the first of these is raised once all have
-    ended."""
+    """Run the tasks; return their results in the tasks' order. If any failed, raise the first error once all have ended."""
     results = try_all(tasks, limit=limit)
     for result in results:
         if isinstance(result, GpucourseError):
@@ -33,8 +32,8 @@ def try_all(
     within_s: float | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[T | GpucourseError]:
-    """Run the tasks, at most `limit` at the same time; return, in the tasks' order, the result of each or the GpucourseError
-    that it met. Any other error is a fault and is raised.
+    """Run the tasks, at most `limit` at the same time; return the result or the GpucourseError of each, in the tasks' order.
+    Any other error is a fault and is raised.
 
     A task that has not ended `within_s` seconds from now is abandoned: its result is CloudUnreachable. Without `on_interrupt`,
     Ctrl-C raises KeyboardInterrupt at once, and the threads do not keep the process alive. With it, Ctrl-C calls
@@ -72,7 +71,7 @@ def try_all(
         raise
     if faults:
         raise faults[0]
-    completed = dict(results)  # a task that is late must not change it any more
+    completed = dict(results)  # a late task must no longer change it
     late = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
     return [completed.get(number, late) for number in range(len(tasks))]
 
@@ -85,7 +84,7 @@ def _next(waiting: deque[int]) -> int | None:
 
 
 def _drop(waiting: deque[int], ended: Sequence[threading.Event]) -> None:
-    """Mark the tasks that have not begun as ended: they are never started."""
+    """Mark as ended the tasks that have not begun: they are never started."""
     while (number := _next(waiting)) is not None:
         ended[number].set()
 
@@ -93,6 +92,6 @@ def _drop(waiting: deque[int], ended: Sequence[threading.Event]) -> None:
 def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:
     deadline = math.inf if within_s is None else time.monotonic() + within_s
     for event in ended:
-        # In slices: a Ctrl-C that arrives just before a wait begins does not end it, and is handled only once it returns.
+        # In slices: a Ctrl-C just before a wait begins does not interrupt it, and is handled only after the wait.
         while not event.wait(min(_SLICE_S, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
             pass

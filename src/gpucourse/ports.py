@@ -12,7 +12,7 @@ from gpucourse.model.node import Node
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """A command that ran to its end on a node. `code` is the shell's; output is raw bytes."""
+    """A command that ran to its end on a node. `code` is the shell's exit code; output is raw bytes."""
 
     code: int
     stdout: bytes
@@ -31,14 +31,14 @@ class Link(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as is known without asking the peer."""
+        """Return whether the connection is still open, as far as can be known without asking the peer."""
         ...
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
         `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted if the
-        answer has more bytes than any honest one, UnreachableError if the whole answer needs more than twice as long.
+        answer has more bytes than any honest one, UnreachableError if the whole answer takes more than twice as long.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Write files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do.
+"""Write whole files: aside, flushed, renamed. A full disk or a forbidden folder becomes an error that says what to do.
 
 This module also decides where a user's own files belong: never in `/` itself, nor in a home folder that does not exist.
 """
@@ -39,7 +39,7 @@ def find_home(environ: Mapping[str, str], instead: str) -> Path:
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
     origin = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
-    raise HomeMissing(f"{origin}: nothing of yours can be kept there", hint=f"{instead}, or export HOME=/home/you")
+    raise HomeMissing(f"{origin}: your files cannot be kept there", hint=f"{instead}, or export HOME=/home/you")
 
 
 def _find_account_home() -> str:
@@ -92,8 +92,8 @@ def storing(path: Path | str) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing. No other user may write to them, even if the access list (ACL) of the
-    folder above allows it: an ACL overrides the umask, but not the mode. Raises OSError."""
+    """Make a folder and its missing parents. No other user may write to them, even if the access list (ACL) of a parent allows
+    it: an ACL overrides the umask, but not the mode. Raises OSError."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o755, exist_ok=True)
@@ -101,7 +101,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """Yield a binary file that gets its name only if the block ends without an error: written aside, fsync, rename."""
+    """Yield a binary file that appears under its name only if the block ends without an error: written aside, fsync, rename."""
     import tempfile
 
     with storing(path):
@@ -120,15 +120,15 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 
 
 class FileBatch:
-    """Files that get their names together: each is written aside, one sync stores them all, then each is renamed.
+    """Files that appear under their names together: each is written aside, one sync stores them all, then each is renamed.
 
     So a file under its name is complete, even after a power cut, without an fsync for each. If the program is killed, the next
     batch with the same folder removes the files that are still aside.
     """
 
     def __init__(self, aside: Path) -> None:
-        """Prepare a batch. `aside`: a folder of this batch alone, on the disk of its files; it exists only while it holds
-        files. What an earlier program left in it is removed."""
+        """Prepare a batch. `aside`: a folder of this batch alone, on the disk of its files; it exists only while it contains
+        files. Files that an earlier program left in it are removed."""
         self._aside = aside
         self._waiting: dict[str, tuple[Path, bool]] = {}
         self._count = self.bytes = 0
@@ -141,10 +141,10 @@ class FileBatch:
     def write(
         self, target: str, pieces: Iterable[bytes | memoryview], *, mode: int = 0o644, changed_ns: int | None = None
     ) -> str:
-        """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: when it was
-        changed.
+        """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: its modification
+        time.
 
-        Raises StorageError, also if the disk accepts no file of that name.
+        Raises StorageError, including if the disk accepts no file of that name.
         """
         with storing(target):
             is_new = not _exists(target)
@@ -209,8 +209,8 @@ def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
 
 
 def find_shortage(folder: Path) -> str:
-    """Return a sentence that the disk of this folder has less free than the reserve, so that nothing is collected; empty if it
-    has more."""
+    """Return a sentence if the disk of this folder has less free than the reserve, so that nothing is collected; else an empty
+    text."""
     import shutil
 
     free = shutil.disk_usage(folder).free
@@ -228,7 +228,7 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Keep that many bytes free for the block. Raises StorageError if they would leave less than the reserve."""
+        """Set `size` bytes aside for the block. Raises StorageError if that would leave less than the reserve."""
         import shutil
 
         with self._lock:
@@ -274,7 +274,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
 
 
 def _exists(path: Path | str) -> bool:
-    """Return whether something has that name. Raises OSError if the name is not possible."""
+    """Return whether something has that name. Raises OSError if the name is invalid."""
     try:
         os.lstat(path)
     except FileNotFoundError:

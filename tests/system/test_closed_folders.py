@@ -39,7 +39,7 @@ def user() -> Iterator[Learner]:
 def test_closed_home_is_named_and_not_used(user: Learner) -> None:
     home = user.workspace.parent / "others" / "home"
     result = user.types("next", code=3, HOME=str(home), GPUCOURSE_WORKSPACE="")
-    assert f"HOME is {home}: nothing of yours can be kept there" in result.err
+    assert f"HOME is {home}: your files cannot be kept there" in result.err
 
 
 @pytest.mark.parametrize("line", ["status", "deploy 0 --yes"])

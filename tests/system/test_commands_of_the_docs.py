@@ -49,7 +49,7 @@ REFUSALS = (
     (2, "there is no such module", "run"),
     (2, "has ended already", "cancel"),
     (2, "a comparison needs two different runs", "compare"),
-    (2, "holds something that is not a page of gpucourse", "open"),
+    (2, "contains something that is not a page of gpucourse", "open"),
     (2, "a person has to agree at a terminal", "dev"),
     (2, "this needs a confirmation, and there is no terminal", "grade"),
     (2, "--judge 3.2/laptop=80 --by NAME", "grade"),

@@ -101,7 +101,7 @@ def test_find_home_takes_the_folder_of_home_and_refuses_the_root(tmp_path: Path,
     assert find_home({"HOME": str(tmp_path)}, "type --workspace DIR") == tmp_path
     monkeypatch.setattr("pwd.getpwuid", lambda _number: SimpleNamespace(pw_dir=str(tmp_path)))
     assert find_home({}, "type --workspace DIR") == tmp_path
-    with pytest.raises(HomeMissing, match="HOME is /: nothing of yours can be kept there") as caught:
+    with pytest.raises(HomeMissing, match="HOME is /: your files cannot be kept there") as caught:
         find_home({"HOME": "/"}, "type --workspace DIR")
     assert caught.value.hint == "type --workspace DIR, or export HOME=/home/you"
 

@@ -38,8 +38,8 @@ def tree(named: str | None = None) -> typer.Typer:
 
 
 def find_function(command: str) -> Callable[..., object]:
-    """Return the function behind a command in the form that typer calls: with its context, which carries the session, instead
-    of the session, and with --json, which `session.split` reads before."""
+    """Return a command's function in the form that typer calls: instead of the session it accepts typer's context, which
+    carries the session, and also --json, which `session.split` has read already."""
     name = name_in_python(command)
     function: Callable[..., object] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
 

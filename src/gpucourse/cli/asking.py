@@ -1,4 +1,4 @@
-"""Asks the person questions at the terminal, line by line."""
+"""Ask the person questions at the terminal, line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ask(session: Session, prompt: str) -> str | None:
     err = session.console.err
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
-        with suppress(io.UnsupportedOperation):  # input was read before
+        with suppress(io.UnsupportedOperation):  # some input was read already
             sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a typing error: ask again
     try:
         line = sys.stdin.readline()
@@ -65,7 +65,7 @@ def set_terminal(change: Callable[[int, int], object], when: int) -> Iterator[in
 def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:
     """Return whether the person agrees; `yes` answers for them, and any answer but yes means no.
 
-    `command` is the typed command, for the hint, and `reason` what the person must agree to, if the screen does not show it.
+    `command` is the typed command, for the hint; `reason` says what the person must agree to, if the screen does not show it.
     Raises UsageError if no person can answer: no terminal, or --json.
     """
     if yes:

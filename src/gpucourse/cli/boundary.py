@@ -42,7 +42,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _find_failure(error: Exception | KeyboardInterrupt, session: Session) -> GpucourseError:
-    """Return what to show of an error: any that is not known is a bug of gpucourse."""
+    """Return the error to show; an unexpected one is a bug in gpucourse."""
     if isinstance(error, GpucourseError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -56,7 +56,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
     from gpucourse.cli.app import tree
 
-    # typer carries click under a private name that changed; its public BadParameter is a child of click's usage errors.
+    # typer bundles click under a private name that has changed; its public BadParameter is a subclass of click's usage error.
     wrong_usage: Any = typer.BadParameter.__bases__[0]
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
@@ -132,13 +132,13 @@ def _handle_signals() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> GpucourseError | None:
-    """Return what is wrong with the command line or the current folder: a name is longer than the file system accepts, or is
-    relative to a folder that has been removed; or the system allows too few open files."""
+    """Return the error for too many open files, for a name that is too long for the file system, or for a current folder that
+    has been removed; else None."""
     if error.errno == errno.EMFILE:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return MissingError(f"this takes more than {limit} open files, the limit of this shell", hint="ulimit -n 4096")
+        return MissingError(f"this needs more than {limit} open files, the limit of this shell", hint="ulimit -n 4096")
     if error.errno == errno.ENAMETOOLONG:
         return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
     if isinstance(error, FileNotFoundError) and error.filename is None:  # then the system means the current folder
@@ -150,7 +150,7 @@ def _explain(error: OSError) -> GpucourseError | None:
 
 
 def _log_fault(error: Exception, session: Session) -> GpucourseError:
-    """Return the error for a bug of gpucourse: its traceback goes to the workspace's log, or to a temporary file if there is
+    """Return the error for a bug in gpucourse; write its traceback to the workspace's log, or to a temporary file if there is
     none."""
     import tempfile
     import traceback

@@ -117,8 +117,8 @@ def _check_all(session: Session) -> None:
 
 
 def _check_one(session: Session, name: str, run: str | None) -> int:
-    """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, by the checks that the
-    run had; return the exit code."""
+    """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, with the checks that
+    it had; return the exit code."""
     from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill

@@ -15,7 +15,7 @@ from gpucourse.model.report import Grid
 
 class ComparisonDocument(JsonDocument):
     """`compare`: `labels` names each run, by its id, as the tables do; `files` are the pictures and the page; `conclusion` says
-    what the differences tell, and `repeat` is the command that shows how much of them is noise, or empty."""
+    what the differences mean, and `repeat` is the command that shows how much of them is noise, or empty."""
 
     exercise: str
     title: str

@@ -106,14 +106,14 @@ def nodes(session: Session, line: Words) -> Iterator[str]:
 
 @_complete
 def parameters(session: Session, line: Words) -> Iterator[str]:
-    """Yield the parameters of the exercise, each with an equals sign; if one has choices, with each of them."""
+    """Yield the exercise's parameters, each with an equals sign; if a parameter has choices, once with each choice."""
     for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
 @_complete
 def predictions(session: Session, line: Words) -> Iterator[str]:
-    """Yield what can be predicted of the exercise, with an equals sign."""
+    """Yield the name of the exercise's prediction, with an equals sign."""
     question = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
     yield from (f"{question.id}=",) if question else ()
 

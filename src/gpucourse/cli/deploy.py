@@ -79,8 +79,8 @@ class QuoteDocument(JsonDocument):
 
 
 class QuoteList(JsonDocument):
-    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow beside the rest. `reserved_usd`:
-    what other labs will still cost until their deadlines, if a budget is set."""
+    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow at the same time as the rest.
+    `reserved_usd`: what other labs will still cost until their deadlines, if a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -135,13 +135,13 @@ def deploy(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes that go with a run on them).")
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes removed with a run on them).")
     ] = False,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
     ] = False,
 ) -> None:
-    """Deploy the lab of a module; run again, it repairs dead nodes."""
+    """Deploy a module's lab; deploy again to repair dead nodes."""
     from gpucourse.labs.deploy import choose_target
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import UnknownHosts
@@ -186,7 +186,7 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built; build it if the person agrees to what it costs, and to the runs that end."""
+    """Show what would be built; build it if the person agrees to its cost, and to the runs that it ends."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan
@@ -196,7 +196,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
         with session.console.watch() as live:
             proposal = stack.enter_context(target.propose(session.context.watched_by(live), request))
         if isinstance(proposal, PricedProposal):
-            prices = _make_quote_list(proposal)  # before it is built: AWS may have room for the lab elsewhere only
+            prices = _make_quote_list(proposal)  # before it is built: AWS may have room for the lab only elsewhere
             if request.dry_run:
                 session.present(quote(proposal, command=request.command), prices)
                 return
@@ -221,7 +221,7 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
     if request.dry_run:
         return
     names, command = ", ".join(run.id for run in runs), request.command
-    reason = f"nodes of {runs[0].stack} go away or are made again, and run {names} is still on them"
+    reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
     if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
@@ -241,7 +241,7 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
 
 
 def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
-    """Show every lab that exists. Raises the gravest error of those that do not: it decides the exit code."""
+    """Show every lab that was built. Raises the gravest error of those that were not: it decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.deployed import deploy_result
 

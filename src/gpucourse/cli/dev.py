@@ -37,7 +37,7 @@ def dev(
         Literal["new", "check", "schema"],
         typer.Argument(
             help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
-            "schema: the JSON Schemas that editors complete and check YAML files by."
+            "schema: the JSON Schemas with which editors complete and check YAML files."
         ),
     ],
     folder: Annotated[
@@ -52,9 +52,9 @@ def dev(
 ) -> None:
     """Begin a course of your own, or check one."""
     if run and action != "check":
-        raise UsageError("--run goes with dev check", hint="gpucourse dev check --run")
+        raise UsageError("--run is only for dev check", hint="gpucourse dev check --run")
     if module and not run:
-        raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
+        raise UsageError("--module is only for --run", hint="gpucourse dev check --run --module 3")
     if action == "new":
         _start(session, folder)
     elif action == "schema":

@@ -88,7 +88,7 @@ def doctor(
     ] = False,
     yes: YesFlag = False,
 ) -> int:
-    """Everything that would stop the course, and how to fix it."""
+    """Show what would stop the course, and how to fix it."""
     from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount, find_target, load_targets
     from gpucourse.ui.tables import Code, View

@@ -120,7 +120,7 @@ def grade(
         ),
     ] = None,
 ) -> None:
-    """Your points, from evidence; or those of a bundle."""
+    """Show your points, from evidence, or those of a bundle."""
     subject = None if open_ or not words else words[0]
     if subject is not None:
         _check_subject(subject, alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
@@ -313,7 +313,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return
-    session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
+    session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later; Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
         session.console.show(pending_answer(pending, number, len(waiting)))
         line = ask_valid(session, "percent> ", _read_share)
@@ -334,7 +334,7 @@ def _read_share(text: str) -> float:
 
 
 def _shorten(names: tuple[str, ...]) -> str:
-    """Return the first of many names."""
+    """Return the first names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -1,5 +1,5 @@
-"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts; and what
-an error of the command line suggests to type instead."""
+"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts; and what to type
+instead after an error in the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_ALL = ("--workspace", "--quiet", "--verbose")
 
 
 def _expand_home(word: str) -> str:
-    """Return a word whose path begins with `~` as the shell would have: it leaves `--out=~/page` alone."""
+    """Expand a `~` that begins the path in a word: the shell leaves `--out=~/page` unchanged."""
     from gpucourse.workspace.locate import expand
 
     match = _HOME.fullmatch(word)

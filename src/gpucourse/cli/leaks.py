@@ -17,14 +17,14 @@ from gpucourse.model.deployment import Receipt
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedResource(CloudResource):
-    """Something that the account holds with the course's tags, and the lab that explains it, if one does."""
+    """A resource in the account with the course's tags, and the lab that explains it, if one does."""
 
     explained_by: Literal["standing", "another's", "unknown", "leak"]
     stack: str
 
 
 class Leaks(JsonDocument):
-    """`leaks`. `unasked`: why other regions may hold something."""
+    """`leaks`. `unasked`: why other regions may have resources."""
 
     account: str
     regions: list[str]

@@ -51,7 +51,7 @@ def logs(
     if follow and fold:
         raise UsageError("--follow and --fold cannot be combined", hint="gpucourse logs --fold after the run has ended")
     if times and (follow or fold):
-        raise UsageError("--times can be combined with --rank only", hint="gpucourse logs --times after the run has ended")
+        raise UsageError("--times can be combined only with --rank", hint="gpucourse logs --times after the run has ended")
     if follow and grep is not None:
         raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
     seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
@@ -156,7 +156,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
-    """Print lines that several ranks share only once, under these ranks."""
+    """Print each line that several ranks share once, under these ranks."""
     from gpucourse.ui.fold import fold
 
     cut = _make_cut(session)
@@ -164,7 +164,7 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
-    """Return a function that returns the shown part of each piece of a log: a terminal gets only the beginning of a long
+    """Return a function that returns the shown part of each piece of a log: a terminal shows only the beginning of a long
     line."""
     from gpucourse.ui.loglines import LineLimit
 

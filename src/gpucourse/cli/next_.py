@@ -17,7 +17,7 @@ class Next(JsonDocument):
 
 
 def next_(session: Session) -> None:
-    """Where you are in the course, and the one thing to do now."""
+    """Show where you are in the course, and the one thing to do now."""
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.views.course import next_step as view
 

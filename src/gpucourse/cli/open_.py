@@ -61,7 +61,7 @@ def _serve(session: Session, folder: Path, *, browser: bool) -> None:
 
 
 def _show(environ: Mapping[str, str], address: str) -> bool:
-    """Return whether a browser was started; one that draws in the terminal is never started."""
+    """Start a browser, but never one that draws in the terminal; return whether one was started."""
     has_display = sys.platform == "darwin" or environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     return bool(has_display) and webbrowser.open(address)
 

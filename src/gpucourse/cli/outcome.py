@@ -95,8 +95,8 @@ class ModuleRuns(JsonDocument):
 
 
 def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
-    """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another
-    check failed than the learner predicted."""
+    """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if a check
+    failed other than the one that the learner predicted."""
     record, verdict = followed_run.record, followed_run.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
@@ -138,7 +138,7 @@ def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -
         capture(files.screen, command=command, live=live, view=view, mode=record.mode)
         seal_screen(files)
         _, exercise = context.catalog.exercise(record.exercise)
-        if any(files.screen.match(item.source) for item in exercise.deliverables):  # others are handed in already
+        if any(files.screen.match(item.source) for item in exercise.deliverables):  # other deliverables are handed in already
             deliver(context.paths, exercise, record)
 
 
@@ -203,9 +203,9 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
 
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """Return the exit code of a run: 0 if it succeeded and nothing failed, except the one check that the learner predicted.
+    """Return the exit code of a run: 0 if it succeeded and nothing failed, except the check that the learner predicted to fail.
 
-    Raises CheckFailed if another check failed than the learner predicted.
+    Raises CheckFailed if a check failed other than the one that the learner predicted.
     """
     if record.state != "succeeded":
         return ExitCode.EXERCISE_FAILED

@@ -1,4 +1,4 @@
-"""The documents of `--json`: each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made of
+"""The documents of `--json`: each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made from
 them. A document that only one command prints is in the file of the command."""
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class JsonDocument(Struct):
 
     @classmethod
     def of(cls, *models: object, **values: object) -> Self:
-        """Return the document of these models: each field has the value that is named here, else that of the attribute with the
-        same name, of the first model that has one. A document within it is made of the attribute's value in the same way."""
+        """Return a document made from these models: each field has the value that is named here, else that of the attribute
+        with the same name in the first model that has one. A nested document is made from the attribute's value in the same
+        way."""
         return read_attributes(_Source(models, values), cls)
 
 

@@ -36,7 +36,7 @@ def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
 
 
 def check_prediction(question: Prediction, answer: str) -> None:
-    """Check that an answer is a number, or an option, of the kind that the prediction needs. Raises ValueError with the
+    """Check that an answer is of the kind that the prediction needs: a number or an option. Raises ValueError with the
     reason."""
     from gpucourse.grading.answers import compare
 
@@ -45,7 +45,7 @@ def check_prediction(question: Prediction, answer: str) -> None:
 
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
     """Ask the person at the terminal what the run will measure; None if the exercise has no prediction, if there is no
-    terminal, or for Enter.
+    terminal, or if they press Enter.
 
     Raises UsageError, UnknownName for parameters that the run would refuse anyway.
     """

@@ -53,10 +53,10 @@ def quiz(
     session: Session,
     restart: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
-    end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered counts as wrong.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered questions count as wrong.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
 ) -> None:
-    """Questions about the lessons; stop and continue at any time."""
+    """Answer questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
     from gpucourse.ui.views.answers import judgement
@@ -92,7 +92,7 @@ def _ask(session: Session, sitting: Sitting) -> None:
     from gpucourse.ui.views.quiz import question as question_view
 
     questions = sitting.quiz.questions
-    session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
+    session.console.note("Type the letter, or the number. Enter leaves a question for later; Ctrl-D ends. Nothing is lost.")
     for question in sitting.open_questions:
         session.console.show(question_view(sitting.quiz, question, questions.index(question) + 1))
         line = ask_valid(session, f"{question.unit or 'answer'}> ", partial(act.judge_answer, question))

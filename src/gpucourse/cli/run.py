@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's file before a file for sbatch
+_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # before a file for sbatch, bash reads the file that the last one names
 
 
 def run(
@@ -219,7 +219,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
 
 
 def _run_all(session: Session, run_request: RunRequest) -> int:
-    """Run every exercise of a module on every lab of it that is up; return the exit code. Raises ExerciseFailed,
+    """Run every exercise of a module on each of its labs that is up; return the exit code. Raises ExerciseFailed,
     CheckFailed."""
     from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
@@ -247,8 +247,7 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:
-    """Refuse, for an exercise, checks of the learner's own and a variable by which other code than the exercise's would run.
-    Raises UsageError."""
+    """Refuse, for an exercise, the learner's own checks and any variable that would make other code run. Raises UsageError."""
     if checks is not None:
         raise UsageError(
             "--checks is for a script of your own: an exercise has its own checks",

@@ -114,7 +114,7 @@ class TerminalResult:
 
 
 def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
-    """Run the program in this terminal until it ends. If the terminal is closed, the program's own is closed too, and it
+    """Run the program in this terminal until it ends. If it is closed, the program's terminal is closed, too, and the program
     ends."""
     child, master = pty.fork()
     if child == 0:

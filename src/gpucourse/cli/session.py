@@ -55,8 +55,8 @@ class Session:
 
     @cached_property
     def context(self) -> Context:
-        """Return the opened workspace and the course. It is made on first use, with a note, unless --workspace names it: then
-        it must exist. Raises UntrustedFolder for those of other users, UsageError if there is none."""
+        """Return the opened workspace and the course. The workspace is made on first use, with a note, but one that --workspace
+        names must exist. Raises UntrustedFolder for folders of other users, UsageError if there is no workspace."""
         return self._open(make=True)
 
     def look(self) -> Context:
@@ -106,7 +106,7 @@ class Session:
             raise worst
 
     def find_step(self) -> str:
-        """Return the command that `gpucourse next` names; `gpucourse next` itself if a record that cannot be read hides it."""
+        """Return the command that `gpucourse next` names; `gpucourse next` itself if a record cannot be read."""
         from gpucourse.learning.next_ import find_next_step
 
         step = "gpucourse next"
@@ -122,7 +122,7 @@ class Session:
             self.context.close()
 
     def log_file(self) -> Path:
-        """Return the file that faults of the program are written to; its folder is made."""
+        """Make the folder of the file that faults of the program are written to; return the file."""
         log = self.context.paths.log
         log.parent.mkdir(parents=True, exist_ok=True)
         return log

@@ -28,7 +28,7 @@ class ModuleExercise(JsonDocument):
 
 
 class ShownModule(JsonDocument):
-    """`show 3`: a module; `lesson` are the files of its lesson, in Markdown."""
+    """`show 3`: a module; `lesson` lists the files of its lesson, in Markdown."""
 
     id: str
     title: str

@@ -39,7 +39,7 @@ class StackDocument(JsonDocument):
 
 
 class StatusDocument(JsonDocument):
-    """`status`. A stack is a lab; `active_runs` are ids, `cloud` what ends a lab on AWS and what it costs."""
+    """`status`. A stack is a lab; `active_runs` are ids, `cloud` says what ends a lab on AWS and what it costs."""
 
     stacks: list[StackDocument]
     warnings: list[str]
@@ -49,7 +49,7 @@ def status(
     session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
 ) -> None:
-    """Every lab and node as it is now; for AWS, as the account says."""
+    """Show every lab and node as it is now; for AWS, from the account."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 

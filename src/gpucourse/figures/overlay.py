@@ -1,4 +1,4 @@
-"""Points measured on a GPU of the course's authors, beside those of a run without a GPU: marked as not the learner's."""
+"""Points that the course's authors measured on a GPU, drawn with those of a run without one and marked as not the learner's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordedPlot:
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     """Return `data` with the points of the record; unchanged if the record has none that fit the same axes.
 
-    If words are under the x axis, only points at words of the run are added."""
+    If the x axis has words, only points at the run's words are added."""
     try:
         recorded_rows = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot
@@ -87,13 +87,13 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=None if label in data.labels else label,
             zorder=2.5,
         )
-    if data.recorded:  # one entry of the legend for all of them
+    if data.recorded:  # one legend entry for all of them
         axes.plot([], [], color=GREY, linestyle=DASHES, marker="o", markerfacecolor="none", label=data.recorded_label)
 
 
 def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequence[str]) -> None:
-    """Draw dashed outlines in front of the run's bars of the same name, narrower and dark, so that a lower one is visible as
-    well; `width` is the room of one bar, `labels` are those of the series that have bars."""
+    """Draw narrower, dark, dashed outlines in front of the run's bars of the same name, so that a lower one is visible, too.
+    `width` is the room for one bar; `labels` names the series that have bars."""
     for label, points in data.recorded.items():
         offset = (labels.index(label) - (len(labels) - 1) / 2) * width
         axes.bar(

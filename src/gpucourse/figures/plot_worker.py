@@ -1,7 +1,7 @@
-"""Pictures drawn in a separate process, which gets ready at a time when the person does not wait for it.
+"""Pictures drawn in a separate process, which starts while the person is not waiting for it.
 
-The import of matplotlib lasts a third of a second. Before the ranks of a run start, a second processor is idle; from then on
-the ranks keep every processor busy, and after their end the person waits.
+Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle; then the ranks keep
+every processor busy, and after they end the person waits.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gpucourse.figures.plots import draw, make_ready
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
-# The search path is that of this process, without the current folder.
+# The new process has the search path of this one, without the current folder.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_worker import serve; serve()"
 _LEAVING_S = 1.0
-_MODESTY = 5  # a fourth of its parent's processor time while it gets ready, and enough to draw on a busy machine
+_MODESTY = 5  # a quarter of its parent's processor time while it starts, and enough to draw on a busy machine
 
 _Errors = list[MissingError | None]
 """The error of each plot; None if it was drawn."""
@@ -66,7 +66,7 @@ class PlotWorker:
         folder: Path,
         records: Mapping[str, RecordedPlot] = MappingProxyType({}),
     ) -> list[tuple[Plot, MissingError]]:
-        """Draw every plot as `plots.draw` does, with the record that `records` has under its file.
+        """Draw every plot as `plots.draw` does, with the record that `records` has for its file.
 
         Return the plots that could not be drawn, each with the error that `plots.draw` raises."""
         order = ([_strip(plot) for plot in plots], metrics, subtitle, folder, dict(records))
@@ -76,7 +76,7 @@ class PlotWorker:
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
-        """Kill the process, unless it is drawing: nothing more is to be drawn, and `close` then need not wait for its end."""
+        """Kill the process, unless it is drawing: nothing more is to be drawn, and `close` need not wait for it to end."""
         if self.process is not None and not self._at_work:
             self.process.kill()
 
@@ -114,7 +114,8 @@ class PlotWorker:
 
 
 def _strip(plot: Plot) -> Plot:
-    """Return the values of a plot without its class: the process that draws need not import pydantic, a third of its start."""
+    """Return the values of a plot without its class: the process that draws need not import pydantic, which takes a third of
+    its start."""
     return cast("Plot", json.loads(plot.model_dump_json(), object_hook=lambda members: SimpleNamespace(**members)))
 
 
@@ -132,7 +133,7 @@ def _draw_plots(
 
 
 def serve() -> None:
-    """Import what drawing needs, then answer each request on standard input, until its end. The process that draws calls
+    """Import what drawing needs, then answer each request on standard input until the input ends. The process that draws calls
     this."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer

@@ -33,11 +33,11 @@ _SAVED: dict[str, dict[str, Any]] = {
 FEW = 8
 LONG_WORD = 9  # letters; longer words below many bars are turned
 ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
-MANY_BARS = 12  # a picture of more bars has their values in smaller letters
-WORD_WIDTH = 6  # letters of a word that has room beside seven others under the x axis
+MANY_BARS = 12  # a picture with more bars shows their values in smaller letters
+WORD_WIDTH = 6  # letters of a word that fits under the x axis with seven others
 LEFT_EDGE = 0.012  # share of the picture's width that stays free beside the title of the y axis
-ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the most that further rows may use
-MANY = 40  # a line of more points has no marks: they would hide it
+ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the maximum for further rows
+MANY = 40  # a line with more points has no marks: they would hide it
 
 
 def draw(
@@ -90,7 +90,7 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def make_ready() -> None:
-    """Import what drawing needs, so that the first picture needs a tenth of the time. Does nothing without matplotlib."""
+    """Import what drawing needs, so that the first picture takes a tenth of the time. Does nothing without matplotlib."""
     with suppress(MissingError), _matplotlib():
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
             importlib.import_module(f"matplotlib.{name}")
@@ -147,8 +147,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
 
 
 def _place_legend(axes: Axes) -> None:
-    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows; the axes become lower for
-    more than one row. A legend of very many rows is put to their right."""
+    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows; the axes become shorter if it
+    has more than one. A legend with very many rows is put to their right."""
     left, bottom, width, height = axes.get_position().bounds
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):

@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does n
 
 
 MAX_ROWS = 2000
-"""The most rows that a picture shows: it has fewer columns of pixels."""
+"""The maximum number of rows in a picture: it has fewer columns of pixels."""
 
 MAX_WORDS, MAX_LINES = 100, 24
 _MAX_TEXT = 200
-_MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic one their powers
+_MAX_NUMBER = 1e100  # an axis needs room around its values; a logarithmic axis needs their powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class PlotPoint:
 class Drawable:
     """What a plot shows: the points and the label of each series, the ideal points, the words under an x axis without numbers.
 
-    `recorded` are points of a GPU's record by the label of their series; `recorded_label` and `caption` name their source.
+    `recorded` has the points of a GPU's record, by the label of their series; `recorded_label` and `caption` name their source.
     """
 
     series: list[list[PlotPoint]]
@@ -53,7 +53,7 @@ class Drawable:
 
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
-    """Return the points of a plot. Raises MissingError if the metrics hold nothing to draw."""
+    """Return the points of a plot. Raises MissingError if the metrics contain nothing to draw."""
     every = find_rows(plot, metrics)
     if not every:
         raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
@@ -96,12 +96,12 @@ def printable(text: str) -> str:
 
 
 def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """Return at most `most` of the rows, evenly chosen."""
+    """Return at most `most` of the rows, evenly spaced."""
     return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
 
 
 def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows that a plot shows; none if the metrics have no list at its place."""
+    """Return the rows that a plot shows; none if the metrics have no list there."""
     value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -109,7 +109,7 @@ def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _groups(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """Group the indexes of the rows by the values of the plot's `by`, in the order of the rows; without `by`, all in one."""
+    """Group the row indexes by the values of the plot's `by`, in row order; without `by`, return one group."""
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         groups.setdefault(printable(str(row.get(plot.by))) if plot.by else "", []).append(index)

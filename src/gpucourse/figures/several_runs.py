@@ -1,4 +1,4 @@
-"""One plot over several runs: a line or bar for each of them, or what one run plots, over the values of a swept parameter."""
+"""One plot for several runs: a line or bar for each, or the results of all over the values of a swept parameter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpucourse.model.manifest import Plot, Series
 
 RUN = "run"
 MAX_LINES = 6  # lines that differ by colour
-WIDE = 16.0  # the axis is logarithmic if the largest value is at least so many times the smallest
+WIDE = 16.0  # the axis is logarithmic if the largest value is at least this many times the smallest
 
 
 def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot for several runs, and the metrics to draw it from. `runs` holds the metrics of each by its label."""
+    """Return the plot for several runs, and the metrics to draw it from. `runs` has the metrics of each, by its label."""
     rows = {label: find_rows(plot, metrics) for label, metrics in runs.items()}
     return _bars(plot, rows) if plot.kind == "bar" else _lines(plot, rows)
 
@@ -56,7 +56,7 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
 def make_sweep_plot(
     plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
 ) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot and the metrics to draw it from. `rows` holds, for each value, the rows of that run.
+    """Return the plot and the metrics to draw it from. `rows` has the rows of the run with each value.
 
     If the runs have few rows, each row (a case, a size) is a line of its own; otherwise the last row of each run represents
     it.

@@ -1,6 +1,6 @@
 """The style of every picture: its colours, its markers, its font."""
 
-# Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
+# Okabe and Ito's colours, without yellow and black: people with any kind of colour vision can tell them apart
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"

@@ -18,7 +18,7 @@ NOTHING = "–"
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
-    """Return a table with one row per subject and one column per figure. `subjects` holds each one's values by figure id."""
+    """Return a table with one row per subject and one column per figure. `subjects` has the values of each, by figure id."""
     rows = [(name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()]
     numeric = [not any(isinstance(values.get(figure.id), str) for values in subjects.values()) for figure in figures]
     return _make_grid(title, [figure.title for figure in figures], rows, numeric)
@@ -64,7 +64,7 @@ def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, digits: int | None) -> str:
-    """Return a value as the text of a cell: numbers with so many digits, a comma between thousands; None as a dash."""
+    """Return a value as the text of a cell: a number with that many digits and commas between thousands; None as a dash."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -74,7 +74,7 @@ def number(value: object, digits: int | None) -> str:
     try:
         if not math.isfinite(value):
             return str(value)
-    except OverflowError:  # a whole number beyond every float
+    except OverflowError:  # a whole number too large for a float
         return "infinite"
     if digits is not None:
         return f"{value:,.{digits}f}"

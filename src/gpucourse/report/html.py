@@ -1,4 +1,4 @@
-"""A report as one HTML file, to be read or printed: no script, no link to the outside, pictures inside."""
+"""A report as one HTML file, to be read or printed: no script, no external link, embedded pictures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def render(report: Report) -> bytes:
 
 
 def make_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
-    """Return the templates of these folders. They escape every text; `finalize` is called for each before."""
+    """Return the templates of these folders. They escape every text after calling `finalize` on it."""
     return Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
@@ -44,7 +44,7 @@ def make_environment(*folders: Path, finalize: Callable[[object], object] | None
 
 
 def make_policy(style: str, script: str = "") -> str:
-    """Return the policy of a file: a browser may only show pictures that are in it, and use exactly this style and this script.
+    """Return the policy of a file: a browser may show only pictures that are in it, and use only this style and this script.
     Names, logs and answers in the file are escaped; the policy protects the reader if an escape was forgotten."""
     scripts = _digest(script) if script else "'none'"
     return (

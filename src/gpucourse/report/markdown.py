@@ -10,7 +10,7 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
 
 
 def render(report: Report) -> tuple[bytes, dict[str, bytes]]:
-    """Return the text in UTF-8, and the pictures that it names, by their file names."""
+    """Return the text in UTF-8, and the pictures that it names, by file name."""
     pictures = {name: picture.png for chapter in report.chapters for name, picture in _name_pictures(chapter).items()}
     return ("\n\n".join(_parts(report)) + "\n").encode("utf-8"), pictures
 
@@ -60,7 +60,7 @@ def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line, with the characters escaped that have a meaning in Markdown."""
+    """Return the text on one line, with the special characters of Markdown escaped."""
     return re.sub(r"([\\*_|<\[\]#])", r"\\\1", " ".join(text.split()))
 
 

@@ -1,6 +1,6 @@
 """A report as PDF, by fpdf2: pure Python, nothing to install by hand. A4, the pictures as PNG, page numbers.
 
-Two to three pages: if there is more to show, pictures and letters become smaller, but they stay readable.
+Two to three pages: if there is more to show, pictures and text become smaller, but stay readable.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
 
 
 class _Pages(FPDF):
-    """The pages being written. `lost` is as in Pdf; `scale_of_text` is the size of everything, 1 for the usual one."""
+    """The pages being written. `lost` is as in Pdf; `scale_of_text` scales everything; 1 is the usual size."""
 
     def __init__(self, report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> None:
         super().__init__(format="A4")
@@ -104,11 +104,11 @@ class _Pages(FPDF):
         self.cell(0, 4, f"{self.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
     def normalize_text(self, text: str) -> str:
-        """Replace characters that cannot be shown; fpdf2 calls this for every text before it sets it."""
+        """Replace characters that cannot be shown; fpdf2 calls this for every text before it draws it."""
         return "".join(map(self._show_or_box, super().normalize_text(text)))
 
     def _show_or_box(self, character: str) -> str:
-        """Return the character; a box if it cannot be shown; an empty text if it only changes how another one looks."""
+        """Return the character; a box if it cannot be shown; an empty text if it only changes how another character looks."""
         usable = (self.current_font, *self.fonts.values())
         from_left = unicodedata.bidirectional(character) not in {"R", "AL"}
         if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in usable)):
@@ -163,8 +163,8 @@ def _chapter(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
-    """Write the pictures, then the author's words. A picture for which a page has too little room is made smaller; if that is
-    not enough, words come before it, so that no page ends in a gap."""
+    """Write the pictures, then the author's words. A picture that does not fit on the rest of a page is made smaller; if that
+    is not enough, words come before it, so that no page ends in a gap."""
     pictures, sayings = list(chapter.pictures), list(chapter.sayings)
     while pictures or sayings:
         width = _fit(pdf, pictures[0]) if pictures else None
@@ -178,8 +178,8 @@ def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _fit(pdf: _Pages, picture: Picture) -> float | None:
-    """Return the width in mm at which the picture fits on the rest of the page: the usual one, or a smaller one; None if it is
-    too high even at the smallest."""
+    """Return the width in mm at which the picture fits on the rest of the page: the usual one, or a smaller one; None if even
+    the smallest is too tall."""
     across, down = struct.unpack(">II", picture.png[16:24])  # every PNG has its width and height there
     full = PICTURE_MM * pdf.scale_of_text
     width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
@@ -215,8 +215,8 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: _Pages, grid: Grid) -> list[float]:
-    """Return the width of each column in mm: that of its widest text if the page has room for it, otherwise less, but at least
-    that of its longest word unless even these do not fit."""
+    """Return the width of each column in mm: its widest text if the page has room, otherwise less, but at least its longest
+    word, unless even these do not fit."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]

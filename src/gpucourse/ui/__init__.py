@@ -1,1 +1,1 @@
-"""The user interface: everything that a person sees goes through here. Nothing here decides what happens."""
+"""The user interface: everything that a person sees passes through here. Nothing here decides what happens."""

@@ -1,4 +1,4 @@
-"""The output of one command: its results, notes and errors, each on its stream. Built once; knows what the streams can do."""
+"""The output of one command: its results, notes and errors, each on its stream, and what the streams can show."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ErrorDocument(Struct):
 
 
 class FailureDocument(Struct):
-    """Any command that could not do its work, if it had printed no document before."""
+    """Any command that failed before it printed a document."""
 
     error: ErrorDocument
 
@@ -57,10 +57,9 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 class Console:
     """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
 
-    `json`: standard output holds one JSON document and nothing else. `quiet`: warnings, errors, and only the headline of a
-    result that has one. `verbose`: everything that is known, errors with their traceback. A terminal gets colour unless
-    NO_COLOR is set, and lines that change in place unless TERM=dumb. `log` returns the file for failures of the display, if
-    there is one.
+    `json`: standard output has one JSON document and nothing else. `quiet`: warnings, errors, and only the headline of a result
+    that has one. `verbose`: everything that is known, errors with their traceback. A terminal shows colour unless NO_COLOR is
+    set, and lines that change in place unless TERM=dumb. `log` returns the file for failures of the display, if there is one.
     """
 
     def __init__(
@@ -82,11 +81,11 @@ class Console:
         return max(40, int(self._columns) if self._columns.isdecimal() and self._columns != "0" else out.size()[0])
 
     def colour(self, out: Out) -> bool:
-        """Return whether this stream gets colours."""
+        """Return whether this stream shows colours."""
         return out.terminal and not self._dumb and not self._colourless
 
     def can_redraw(self, out: Out) -> bool:
-        """Return whether this stream gets lines that change in place."""
+        """Return whether this stream shows lines that change in place."""
         return out.terminal and not self._dumb
 
     def show(self, view: View) -> None:
@@ -123,14 +122,14 @@ class Console:
         self._write(self.out, text)
 
     def mode(self, mode: str, lacks: str = "") -> None:
-        """Say once, before anything else, that the nodes are simulated, if they are, and what such a lab lacks."""
+        """Say once, before anything else, if the nodes are simulated, and what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """Write a sentence in its style about one of several things that are being done; --quiet shows it as well."""
+        """Write a sentence in its style about one of several steps; --quiet shows it, too."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
@@ -170,8 +169,8 @@ class Console:
         return answer.strip().lower() in {"y", "yes"}
 
     def watch(self, *, brief: bool = False) -> Live:
-        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. `brief`: no
-        line about what goes well stays on the screen."""
+        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. `brief`:
+        lines about successes do not stay on the screen."""
         from gpucourse.ui.live import Live
 
         return Live(
@@ -215,7 +214,7 @@ class Console:
         self._print(self.err, ("\n".join(lines), style))
 
     def _print(self, out: Out, *texts: tuple[str, str]) -> None:
-        """Write texts with a style each, one below the other."""
+        """Write texts, each in its style, one below the other."""
         from gpucourse.ui.styles import draw, line
 
         self._write(out, draw(*map(line, texts), colour=self.colour(out)))

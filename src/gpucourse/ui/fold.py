@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpucourse.ui.loglines import visible_block
 
-MAX_LINES = 300  # that each rank is read ahead, so memory does not grow with the logs
-MAX_BYTES = 256 << 10  # of the lines that a rank is read ahead, if they are long
+MAX_LINES = 300  # lines of each rank read ahead, so that memory does not grow with the logs
+MAX_BYTES = 256 << 10  # bytes of those lines, if they are long
 MAX_LINE = 64 << 10  # bytes; a line without an end is broken here
 _DIGITS = b"0123456789"
 
 
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
-    """Yield folded lines, each with its ranks before it and a newline after it. `logs` holds the bytes of each rank's log, in
+    """Yield folded lines, each with its ranks before it and a newline after it. `logs` has the bytes of each rank's log, in
     pieces of any size."""
     seen_ahead: Counter[bytes] = Counter()
     live = [log for rank, pieces in sorted(logs.items()) if (log := _Log(rank, pieces, seen_ahead)).lines]
@@ -108,7 +108,7 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]:
-    """Return the logs whose next lines are to be shown now, in groups that have the same line."""
+    """Return the logs whose next lines are to be shown now, in groups with the same line."""
     groups: dict[bytes, list[_Log]] = {}
     for log in live:
         groups.setdefault(log.lines[0], []).append(log)

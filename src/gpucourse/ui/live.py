@@ -35,15 +35,16 @@ from gpucourse.units import format_seconds
 TICK_S = 1 / 15  # between two looks at the logs
 REDRAW_S = 1 / 8  # between two frames of the region, if nothing scrolls above it
 TAIL = 8  # lines of a log after a failure without a diagnosis
-NAMED = 2  # up to so many logs are named one by one
+NAMED = 2  # up to this many logs are named one by one
 KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
-    """A `Watcher`, called from any thread; a context manager. Never raises: after a failure of its own it goes on as in a pipe.
+    """A `Watcher`, called from any thread; a context manager. Never raises: after a failure of its own it continues as in a
+    pipe.
 
-    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: no line about what goes well
-    stays, and no logs are shown: for one of many runs, for `cancel` and `destroy`. `log` returns the file for failures.
+    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: lines about successes do not
+    stay, and no logs are shown: for one of many runs, `cancel` and `destroy`. `log` returns the file for failures.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Live:
         try:
             if self._printer is not None:
                 self._printer.join()
-        finally:  # whatever happens, the terminal gets its cursor back
+        finally:  # whatever happens, the terminal shows its cursor again
             self._printer = None
             failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
             with self._guard():
@@ -165,7 +166,7 @@ class Live:
             self._write(partial(self._pipe.feed, event))
 
     def _settle(self) -> None:
-        """Show all that the logs hold, before a line that comes after them."""
+        """Show everything in the logs, before a line that comes after them."""
         self._write(self._pipe.close)
         self._finish_logs(self._screen.close(width=self._out.size()[0]))
         self._finish([] if self._brief else self._say_folded(), keep=False)
@@ -244,7 +245,7 @@ class Live:
         return guard("draw the live screen", log, self._fail)
 
     def _fail(self, warning: str) -> None:
-        """Go on as in a pipe, and say why once; lines that were not painted yet are written without colour."""
+        """Continue as in a pipe, and say why once; lines that were not painted yet are written without colour."""
         with self._lock:
             if self._has_failed:
                 return
@@ -255,7 +256,8 @@ class Live:
             self._write(partial(self._out.write, "".join(f"{row.plain}\n" for row in rows)))
 
     def _write(self, writing: Callable[[], None]) -> None:
-        """Write, and ignore a full disk behind a redirected stream: the stream is silent from then on, and the work goes on."""
+        """Write, and ignore a full disk behind a redirected stream: the stream is silent from then on, and the work
+        continues."""
         try:
             writing()
         except OSError:

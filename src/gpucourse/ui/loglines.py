@@ -15,14 +15,14 @@ from gpucourse.ui.text import clean
 from gpucourse.workspace.paths import RunPaths
 
 LAST = 20  # lines kept of every rank, for the end of a run that failed
-MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole
+MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
 _NUMBERED = re.compile(r"^node-?(\d+)$")
 # A frame of a library in a traceback, and the C++ stack that torch adds to some errors: their code is not the learner's.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
 TABLE_MARKER = b"[table: shown with the result]"  # exercises/shared/bench.py writes it before what the result shows again
-_NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, also if each line begins with its rank
+_NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, even if each line begins with its rank
 MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
 # Bytes that are shown unchanged: printable ASCII, the tab and the newline.
@@ -35,7 +35,7 @@ _COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
 class Source:
     """One rank of one node, or (`rank` None) the launcher of one node.
 
-    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines of a
+    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` contains. `folded` lines of a
     launcher or of libraries were not shown: they matter only if something is wrong with these. `code` is the exit code of a
     rank that has ended at `ended`, by the monotonic clock. `silent`: it has printed nothing yet.
     """
@@ -87,7 +87,7 @@ class Source:
         return min(int(count[1]) / int(count[2]), 1.0) if count is not None and int(count[2]) else 0.0
 
     def has_to_fold(self, block: bytes) -> bool:
-        """Return whether these bytes may hold a line that is not worth showing."""
+        """Return whether these bytes may contain a line that is not worth showing."""
         return self.folds_all or self.in_library or self.in_table or any(marker in block for marker in MARKERS)
 
     @property
@@ -96,8 +96,8 @@ class Source:
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:
-        """Return those of these complete lines that are worth showing. Lines of launchers and libraries are counted; a table
-        that the result shows is left out."""
+        """Return the complete lines that are worth showing. Lines of launchers and libraries are counted; a table that the
+        result shows is left out."""
         if not self.has_to_fold(b"\n".join(lines)):
             return lines
         lines = [text for text in lines if not self._is_of_table(text)]
@@ -106,7 +106,7 @@ class Source:
         return own_lines
 
     def _is_of_table(self, text: bytes) -> bool:
-        """Return whether the line is one of a table, from its marker to an empty line."""
+        """Return whether the line belongs to a table, which is everything from its marker to an empty line."""
         was_in_table = self.in_table
         self.in_table = TABLE_MARKER in text or (was_in_table and _NOTHING.fullmatch(text) is None)
         return was_in_table or self.in_table
@@ -135,7 +135,7 @@ class LineLimit:
         self._length = 0  # of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
-        """Return what is shown of a piece, which follows the one before."""
+        """Return what is shown of a piece, which follows the previous one."""
         lines = piece.split(b"\n")
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
@@ -181,7 +181,8 @@ def short(node: str) -> str:
 
 
 def visible(raw: bytes) -> str:
-    """Return one line of a log as it may be shown: without text that a carriage return overwrote, controls spelled out."""
+    """Return one line of a log as it may be shown: without text that a carriage return overwrote, and with control characters
+    spelled out."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     tail = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]

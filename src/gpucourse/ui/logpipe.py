@@ -29,7 +29,7 @@ class LogPipe:
         self._limits: dict[tuple[str, int | None], LineLimit] = {}
 
     def feed(self, event: LogBytes) -> None:
-        """Print the complete lines that this piece ends."""
+        """Print the lines that this piece completes."""
         with self._lock:
             source = source_of(self._sources, event)
             data = event.data

@@ -22,9 +22,9 @@ from gpucourse.ui.text import pad, wrap
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
-BACKLOG = 600  # what one second of ticks shows: a burst of so many lines is shown whole, of a longer one only the newest
+BACKLOG = 600  # lines of one second of ticks: a burst of this many is shown whole, of a longer one only the newest
 WINDOW = 16 << 10  # only the end of a larger piece can reach the screen
-HELD_S = 0.2  # after so long, a line without its newline is shown in place
+HELD_S = 0.2  # after this time, a line without its newline is shown in place
 
 _Key = tuple[str, int | None]  # a node and a rank
 
@@ -70,7 +70,7 @@ class LogScreen:
 
     def take(self, limit: int = A_TICK, *, width: int | None = None) -> list[Text]:
         """Return the next lines to show, broken between words into rows of at most `width` columns (None: as they are). If more
-        than BACKLOG wait, only the newest: the rest is counted."""
+        than BACKLOG wait, return only the newest and count the rest."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
@@ -86,7 +86,7 @@ class LogScreen:
         return lines
 
     def close(self, *, width: int | None = None) -> list[Text]:
-        """Return all lines that still wait, those without a newline too, as `take` does."""
+        """Return all lines that still wait, including those without a newline, as `take` does."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:
@@ -116,10 +116,10 @@ class LogScreen:
             return len(self._list_held())
 
     def statuses(self, most: int = LINES) -> list[Text]:
-        """Return the lines that are not complete, in the order of the ranks: progress bars, and what a rank wrote before it
-        went quiet; with them the ranks that failed, and those that have printed nothing yet. If there are more than `most`,
-        return the worst, and how many are left out: those that failed first, then those that have done the least. If most
-        ranks are silent, only some are meant to print: the silent ones then come last."""
+        """Return the incomplete lines in the order of the ranks: progress bars, and what a rank wrote before it fell silent;
+        also the ranks that failed, and those that have printed nothing yet. If there are more than `most`, return the worst
+        (those that failed, then those that have done the least) and how many are left out. If most ranks are silent, only some
+        are meant to print, and the silent ones come last."""
         with self._lock:
             sources, count = self._list_held(), most
             if len(sources) > most:
@@ -216,7 +216,7 @@ def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, 
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
-    """Return how many of `count` lines in all each rank keeps: a rank with few keeps all of them."""
+    """Return how many lines each rank keeps, `count` in all: a rank with few keeps all of them."""
     shares: dict[_Key, int] = {}
     for number, (key, line_count) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
         shares[key] = min(line_count, (count - sum(shares.values())) // (len(counts) - number))
@@ -224,6 +224,6 @@ def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
 
 
 def _newest(partial: bytes) -> bytes:
-    """Return what a line without a newline shows now, only the end of a very long one."""
+    """Return what a line without a newline shows now; of a very long one, only the end."""
     body = partial.rstrip(b"\r")
     return partial[body.rfind(b"\r") + 1 :][-MAX_LINE:]

@@ -85,8 +85,8 @@ class Out:
             return 0
 
     def _lead_to_nowhere(self) -> None:
-        """Let the descriptor lead to the null device, because the reader is gone. The interpreter flushes the stream once again
-        when it ends, which must not fail."""
+        """Connect the descriptor to the null device, because the reader is gone. When the interpreter ends, it flushes the
+        stream again, which must not fail."""
         if self._fd is not None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._fd)

@@ -13,9 +13,9 @@ from gpucourse.ui.styles import line
 from gpucourse.ui.text import clean_line, format_count, pad
 from gpucourse.units import format_seconds
 
-LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what needed the time
-EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
-MAX_AT_ONCE = 40  # so many parts of a stage are listed as they end; later ones that go well are counted
+LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what took the time
+EACH = 8  # up to this many children are listed one by one when their stage ends; more become one line
+MAX_AT_ONCE = 40  # this many parts of a stage are listed as they end; later ones that succeed are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
@@ -66,8 +66,8 @@ class OpenStage:
 class Progress:
     """Receives the events of one command; returns the lines that are finished, and those that still change.
 
-    A stage that ends well and soon is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are
-    listed as they end, below their stage, for a reader who sees no lines change in place. `columns`: how long a line may be.
+    A stage that succeeds quickly is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are listed
+    as they end, below their stage, for a reader who sees no lines change in place. `columns`: how long a line may be.
     """
 
     def __init__(self, *, at_once: bool = False, verbose: bool = False, columns: int = 80) -> None:
@@ -77,8 +77,8 @@ class Progress:
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Text]:
-        """Handle a stage that began or ended. Return its lines and those of its children at its end; no lines before, unless
-        its silence is to be announced at once."""
+        """Handle a stage that began or ended. At its end, return its lines and its children's; before that, none unless its
+        silence is to be announced at once."""
         if event.seconds is None:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []
@@ -148,7 +148,7 @@ class Progress:
             stage.silence = ""
 
     def end_open_stages(self, now: float, *, failed: bool) -> list[Text]:
-        """Return the lines of the stages that never ended, because the command broke off."""
+        """Return the lines of the stages that never ended, because the command ended early."""
         sign = _BAD if failed else _BROKEN_OFF
         stages, self._open = list(self._open.values()), {}
         return [

@@ -1,4 +1,4 @@
-"""Lessons: Markdown as rich draws it, with headings as in a book. A module apart, because its import needs 30 ms."""
+"""Lessons: Markdown as rich draws it, with headings as in a book. A separate module, because its import takes 30 ms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Heading(HeadingElement):
 
 
 class _Picture(ImageItem):
-    """A picture in a terminal: its path, and in words what it shows."""
+    """A picture in a terminal: its path, and a description of what it shows."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text.assemble(("Picture ", "strong"), (self.destination, "accent"), ": ", self.text, end="")

@@ -15,7 +15,7 @@ from gpucourse.ui.glyphs import ASCII_ELLIPSIS, UNICODE
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import make_console
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output; terminals that do not know it ignore it
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output; terminals without it ignore it
 
 
 class Region:

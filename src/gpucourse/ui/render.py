@@ -38,7 +38,8 @@ MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window 
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
-    """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need."""
+    """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need to
+    be."""
     parts = [_head(view, width), *(_block(part, width) for part in view.blocks if has_content(part)), _foot(view, width)]
     texts = [draw(*part, width=width, colour=colour) for part in parts]
     return "\n".join(text for text in texts if text)
@@ -83,7 +84,8 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
 
 
 def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
-    """Yield columns under their titles; a terminal gets a thin rule between, and a line about columns that have no room."""
+    """Yield columns under their titles; for a terminal, add a thin rule between them and a line about columns that have no
+    room."""
     table, sizes, left_out = lay_out(table, width)
     ruled = width is not None
     grid = Grid(

@@ -45,7 +45,7 @@ def paint(text: str, style: str) -> str:
 
 
 def make_console(file: IO[str], *, width: int | None, colour: bool, record: bool = False) -> Console:
-    """Make a console that writes to a file, for a terminal of so many columns or (None) for a pipe. Text is never markup."""
+    """Make a console that writes to a file, for a terminal of `width` columns or (None) for a pipe. Text is never markup."""
     return Console(
         file=file,
         width=width or _PIPE_COLUMNS,

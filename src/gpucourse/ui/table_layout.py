@@ -1,7 +1,7 @@
 """Which columns of a table have room, and how wide each is: rich would cut words, or break them between two rows.
 
-A pipe has room for everything. A terminal drops columns that hold nothing; then titles use several lines, cells that wrap get
-narrower, spare columns are dropped, and at last other columns, which a line below the table says.
+A pipe has room for everything. A terminal drops empty columns; then titles use several lines, cells that wrap become narrower,
+spare columns are dropped, and finally other columns, which a line below the table names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpucourse.ui.text import clean_line
 
 GAP = 2  # columns between two columns of a table
 MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: while spare columns can still be dropped, and after that
-MAX_WORD = 24  # a word of at most so many columns is not broken
+MAX_WORD = 24  # a word of at most this many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 
 
@@ -44,7 +44,7 @@ def lay_out(table: Table, width: int | None) -> Layout:
 
 
 def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
-    """Return the columns' widths, at most `width` in all; None if that is impossible. Titles get narrower first, then cells
+    """Return the columns' widths, at most `width` in all; None if that is impossible. Titles become narrower first, then cells
     that wrap."""
     min_width = MIN_WIDTH if any(column.spare for column in table.columns) else MIN_WIDTH_LAST
     sizes, bodies, floors = [], [], []

@@ -104,7 +104,7 @@ def hourly(amount: Decimal | None) -> str:
 
 
 def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[str]:
-    """Yield lines that hold as many words as have room. Each word includes the space before it."""
+    """Yield lines with as many words as fit. Each word includes the space before it."""
     line, empty = lead, True
     for word in words:
         if empty or cell_len(line + word) <= width:
@@ -117,7 +117,7 @@ def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[
 
 
 def _spell_out(match: re.Match[str]) -> str:
-    """Return a character that must not be shown as its number."""
+    """Return the number of a character that must not be shown."""
     code = ord(match[0])
     number = code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code  # a byte of a file name that is not UTF-8
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -52,9 +52,9 @@ def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
         (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
         (["dev", "check", "/"], 3, "DIR is /, which has no folder modules/"),
-        (["dev", "check", "--module", "1"], 2, "--module goes with --run"),
+        (["dev", "check", "--module", "1"], 2, "--module is only for --run"),
         (["dev", "cheque"], 2, "'cheque'"),
-        (["dev", "new", "x", "--run"], 2, "--run goes with dev check"),
+        (["dev", "new", "x", "--run"], 2, "--run is only for dev check"),
         (["dev", "check", "--run", "--module", "9"], 2, "there is no module '9'"),
     ):
         assert message in learning.types(*words, code=code).err

@@ -10,7 +10,7 @@ from tests.learning import Learning
     [
         ("-f --fold", "--follow and --fold cannot be combined", "gpucourse logs --fold after the run has ended"),
         ("-f --grep x", "--follow and --grep cannot be combined", "gpucourse logs --grep PATTERN after the run has ended"),
-        ("--times --fold", "--times can be combined with --rank only", "gpucourse logs --times after the run has ended"),
+        ("--times --fold", "--times can be combined only with --rank", "gpucourse logs --times after the run has ended"),
         ("--since soon", "--since: 'soon' is not a duration", "gpucourse logs --since 5m"),
         ("--grep (", "--grep '(': missing )", r"gpucourse logs --grep '\('"),
     ],

@@ -40,7 +40,7 @@ class BookPart:
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Yield every file of the page, the first page first. `costs`: what labs on AWS have cost; None if there was none."""
+    """Yield every file of the page, the first page first. `costs`: what labs on AWS have cost; None if there were none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)

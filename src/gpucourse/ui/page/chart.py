@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
-MANY = 120  # at most so many points of one line have a mark with their value
+MANY = 120  # at most this many points of one line have a mark with their value
 MAX_LABEL = 40
 LETTER = 7.2  # units of the drawing from one letter to the next, about
 

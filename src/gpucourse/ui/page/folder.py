@@ -18,12 +18,12 @@ MARK = ".gpucourse-page"
 def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write all files into `folder`, in place of the page that was there; return how many there are.
 
-    They are not flushed one by one: everything can be made again. Raises UsageError if the folder holds something else,
+    They are not flushed one by one: everything can be made again. Raises UsageError if the folder contains something else,
     StorageError if it cannot be written.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(
-            f"{folder} holds something that is not a page of gpucourse, so nothing is written there",
+            f"{folder} contains something that is not a page of gpucourse, so nothing is written there",
             hint="gpucourse open --out DIR, with a folder that is new or empty",
         )
     with storing(folder):

@@ -49,7 +49,7 @@ def environment() -> Environment:
 
 
 def _make_harmless(value: object) -> object:
-    """Return what a template writes; a text or a cell without its control characters. Markup was made from such text."""
+    """Return a value as a template writes it: a text or a cell without control characters. Markup was made from such text."""
     if isinstance(value, Markup) or not isinstance(value, (str, Cell)):
         return value
     return clean(text_of(value))

@@ -109,7 +109,7 @@ def _format_moment(moment: str) -> str:
 
 
 def _summarize(record: RunRecord) -> list[Block]:
-    """Return what a screen says of a run, and beside it when and where it ran, and what each phase needed."""
+    """Return what a screen says of a run, when and where it ran, and how long each phase took."""
     about = [
         ("warning", Cell(record.split_world or "", "warn")),
         *summary(record).pairs,
@@ -184,7 +184,7 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _count_collected(record: RunRecord, row_count: int) -> str:
-    """Return the title of the table of outputs, with how many it shows if these are not all."""
+    """Return the title of the table of outputs; it says how many are shown if not all are."""
     count, _ = record.output_totals
     return "Collected" if count <= row_count else f"Collected: the first {row_count} of {count} files"
 

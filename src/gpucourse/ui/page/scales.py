@@ -1,4 +1,4 @@
-"""The scales of a chart: from values to places, and the ticks beside them."""
+"""The scales of a chart: from values to places, and their ticks."""
 
 from __future__ import annotations
 

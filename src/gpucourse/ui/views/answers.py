@@ -96,7 +96,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
 
 
 def prediction_result(result: PredictionResult) -> list[Block]:
-    """Return a prediction beside what the run measured."""
+    """Return a prediction with what the run measured."""
     style = STYLES.get(result.verdict, "dim")
     comparison = facts(
         [

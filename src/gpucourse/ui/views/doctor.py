@@ -21,8 +21,8 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 
 def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> View:
-    """Show everything that was examined on this machine for a module, and the command that repairs what is not in order.
-    `next_step`: the command that `next` names, shown if nothing is missing, beside the one that deploys the `module`."""
+    """Show everything that was examined on this machine for a module, and the command that repairs what is wrong. `next_step`:
+    the command that `next` names, shown if nothing is missing, with the one that deploys the `module`."""
     ready = _is_ready(findings)
     deploy = f"gpucourse deploy {module}"
     lab = [f"The lab: {deploy}"] if ready and module and deploy != next_step else []
@@ -35,7 +35,7 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
 
 
 def account(examined: PreflightReport, next_step: str = "") -> View:
-    """Show everything that was examined in the account, what the course costs there, and what repairs what is not in order.
+    """Show everything that was examined in the account, what the course costs there, and how to repair what is wrong.
     `next_step`: the command that `next` names, shown if nothing is missing."""
     sources = Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim")
     ready = _is_ready(examined.findings)

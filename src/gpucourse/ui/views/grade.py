@@ -42,9 +42,8 @@ OF_A_RUN = ("checks", "deliverables")
 
 def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
     """Show the rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun
-    share one line, unless `verbose` is set. `bundle`: the file that holds the work, if a reviewer sees it. `subject`: the
-    exercise or module that the grade was narrowed to; all of it is shown, and for one exercise everything that is missing is
-    named."""
+    share one line, unless `verbose` is set. `bundle`: the file with the work, if a reviewer sees it. `subject`: the exercise or
+    module that the grade was narrowed to; all of it is shown, and for one exercise everything that is missing is named."""
     listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
     blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
     waiting = sorted((part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9))
@@ -208,9 +207,9 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 
 
 def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
-    """Return CSV with one line per row of the rubric and one per total, for one name and date after the other. `edited_lines`
-    counts the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that
-    count only because the learner's computer judged them."""
+    """Return CSV with one line per row of the rubric and one per total, for each name and date in turn. `edited_lines` counts
+    the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that count only
+    because the learner's computer judged them."""
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
@@ -326,7 +325,7 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
-    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run only that is said, since everything else comes
+    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, only that is said, since everything else comes
     after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)

@@ -1,5 +1,5 @@
-"""The result of a run in one look: how it went, its main table, what did not pass, what is next. It has at most 25 lines, or
-as many more as a table of 12 rows needs.
+"""The result of a run at a glance: how it went, its main table, what did not pass, what is next. It has at most 25 lines, or as
+many more as a table of 12 rows needs.
 
 Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --run RUN --verbose`.
 """
@@ -36,7 +36,7 @@ LINES = 25
 _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 WHOLE_ROWS = 12
-"""A table of at most so many rows is shown whole."""
+"""A table of at most this many rows is shown whole."""
 MIN_ROWS = 3
 JOBS = 6
 
@@ -165,14 +165,14 @@ def _reason(record: RunRecord) -> str:
 
 
 def _failure(record: RunRecord, next_step: str) -> list[Content]:
-    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do if `next_step` does not say it.
+    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do, if `next_step` does not say it.
     Return a warning as well if the process groups of the run differ from the plan."""
     warning = [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
     if record.state == "succeeded" or not record.diagnoses:
         return [*warning]
     first, *other_diagnoses = record.diagnoses
     quotes = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
-    more = [Cell(f"  besides: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
+    more = [Cell(f"  also: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
     to_do = [] if first.next == next_step else [Cell(f"  what to do: {first.next}", "accent")]
     return [Cell(f"{first.title} [{first.symptom}]", "bad"), *quotes, Cell(f"  {first.why}", "dim"), *more, *to_do, *warning]
 

@@ -127,13 +127,13 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
 
 
 def note(record: RunRecord) -> str:
-    """Return what a list of runs says of one beside its state: what went wrong, or that it was restarted."""
+    """Return what a list of runs says of one after its state: what went wrong, or that it was restarted."""
     diagnosis = record.diagnoses[0].title if record.diagnoses else ""
     return record.error or diagnosis or record.split_world or record.restarts_in_words
 
 
 def summary(record: RunRecord) -> Facts:
-    """Return what a run was, as it is recorded."""
+    """Return what a run was, as recorded."""
     took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"

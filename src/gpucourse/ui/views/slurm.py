@@ -1,4 +1,4 @@
-"""The additions of Slurm to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
+"""What Slurm adds to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
 
 from __future__ import annotations
 

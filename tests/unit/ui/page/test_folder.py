@@ -23,7 +23,7 @@ def test_write_folder_refuses_foreign_files_and_links(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "nowhere")
     for folder in (thesis.parent, thesis, link):
-        with pytest.raises(UsageError, match="holds something that is not a page"):
+        with pytest.raises(UsageError, match="contains something that is not a page"):
             write_folder(folder, [("index.html", b"1")])
     assert thesis.read_text() == "mine"
 

@@ -116,7 +116,7 @@ def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
     output = brief(failed_run)
     assert output.splitlines()[1] == "✗ failed in 12.3 s on simulated nodes: rank 1 on node1 was the first to fail, with code 1"
     assert output.count("ValueError: no") == 1
-    assert "  besides: Others lost their peer" in output
+    assert "  also: Others lost their peer" in output
     assert output.splitlines()[-1] == "Next: gpucourse logs x"
 
 

@@ -1,7 +1,7 @@
 "use strict";
 document.documentElement.classList.add("script");
 
-// The book: sections that hold all the words typed.
+// The book: sections that contain all the words typed.
 const search = document.getElementById("search");
 if (search) {
   const items = [...document.querySelectorAll("li[data-words]")].map((item) => ({
@@ -23,7 +23,7 @@ if (search) {
   find();
 }
 
-// A number, a duration or a size as its cell says it; null for other text.
+// A number, a duration or a size, as its cell shows it; null for other text.
 const scales = { ms: 1e-3, s: 1, min: 60, h: 3600, B: 1, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 const number = (text) => {
   const parts = [...text.replace(/,/g, "").matchAll(/([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([A-Za-z]*)/g)];
@@ -31,7 +31,7 @@ const number = (text) => {
   return parts.reduce((sum, [, value, unit]) => sum + Number(value) * (scales[unit] ?? 1), 0);
 };
 
-// Tables that sort: numbers by value, other text by letters, what is not there last.
+// Tables that sort: numbers by value, other text by letters, missing values last.
 const sort = (table, column, up) => {
   const body = table.tBodies[0];
   const key = (row) => row.cells[column].textContent.trim();
@@ -55,7 +55,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }
 }
 
-// Rows that hold all the words typed above their table.
+// Rows that contain all the words typed above their table.
 for (const input of document.querySelectorAll("input.filter")) {
   const table = input.closest(".tools").nextElementSibling.querySelector("table");
   input.addEventListener("input", () => {
@@ -67,7 +67,7 @@ for (const input of document.querySelectorAll("input.filter")) {
   });
 }
 
-// Logs: only the lines that hold the words typed.
+// Logs: only the lines that contain the words typed.
 const logFilter = document.getElementById("log-filter");
 if (logFilter) {
   const logs = [...document.querySelectorAll("pre.log")].map((element) => ({ element, lines: element.textContent.split("\n") }));
