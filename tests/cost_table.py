@@ -42,7 +42,7 @@ def table() -> str:
         lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
         days |= {line.rate.date for line in estimates[0]}
     lines.append(f"| total | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
-    return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
+    return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is from {min(days)}."])
 
 
 def syllabus() -> str:

@@ -175,10 +175,10 @@ def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
     assert f"shared memory delivers {per_clock} bytes per clock" in text
     clocks, words = 4 * warp // per_clock, {2: "two", 4: "four", 8: "eight"}
     assert f"takes {words[clocks]} clocks. Two requests take {words[2 * clocks]}," in text
-    assert f"the multiply-adds of {words[2 * clocks * T4.cores_per_sm // warp]} warps and performs those of one" in text
+    assert f"multiply-adds for {words[2 * clocks * T4.cores_per_sm // warp]} warps but does so for one" in text
     assert f"one clock on most GPUs, {words[clocks]} on a T4" in lesson("5")
     assert SHARED_BYTES_PER_CLOCK[T4.capability] / 4 / T4.cores_per_sm == 0.25
-    assert "serves a quarter of a read per product. R = 4 needs twice that, R = 8 just as much" in text
+    assert "serves a quarter of a read per product. R = 4 needs twice that, R = 8 exactly that" in text
 
 
 def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outside: bool) -> int:
