@@ -265,7 +265,7 @@ class NoAnswer(UnreachableError):
 
 
 class OtherHostKey(UnreachableError):
-    """The machine at a node's address shows another host key than the one on record. Nothing was sent to it."""
+    """The machine at a node's address shows a different host key from the one on record. Nothing was sent to it."""
 
 
 class NodeUntrusted(UnreachableError):
