@@ -157,7 +157,7 @@ def test_connect_names_the_key_that_a_node_refuses(node: Node, tmp_path: Path) -
 def test_connect_refuses_a_changed_host_key_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
     text = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
     with pytest.raises(
-        OtherHostKey, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
+        OtherHostKey, match=r"a different host key \(SHA256:.*\) from the one on record \(SHA256:.*nothing was sent"
     ) as caught:
         SshTransport(lab.key).connect(replace(node, host_key=text))
     assert "gpucourse deploy" in caught.value.hint

@@ -121,7 +121,7 @@ def test_deploy_sends_nothing_to_a_machine_with_another_key(learner: Learner, se
     lines = (f"[127.0.0.1]:{first.node.port} {other.node.host_key}\n" for first, other in swapped)
     (folder / "known_hosts").write_text("".join(lines))
     result = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
-    assert "shows another host key" in result.err
+    assert "shows a different host key" in result.err
     assert f"ssh-keygen -R '[127.0.0.1]:{servers[0].node.port}'" in " ".join(result.err.split())
     assert "node0" not in result.err
     assert list_left_files(servers) == []

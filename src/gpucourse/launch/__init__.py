@@ -1,1 +1,1 @@
-"""From an exercise, an inventory and parameters to a launch plan: pure, so that `--dry-run` prints what will happen."""
+"""Turns an exercise, an inventory and parameters into a launch plan: pure, so that `--dry-run` prints what will happen."""

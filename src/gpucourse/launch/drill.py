@@ -1,4 +1,4 @@
-"""Faults for drills: a fault changes what the nodes are requested to do, never the learner's script.
+"""Faults for drills: a fault changes what the nodes are asked to do, never the learner's script.
 
 A wrong world size is a change of the command. A killed or a slow rank and a busy port need a process on the node: its agent
 receives an order (`plan_faults`), which appears in no log.
@@ -47,7 +47,7 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """Return the plan with the fault in it (as far as a command can hold it), and with timeouts short enough for a drill."""
+    """Return the plan with the fault in it (as far as a command can contain it), and with timeouts short enough for a drill."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
@@ -82,7 +82,7 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
 
 def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
-    place of the wrapper is the script's own."""
+    wrapper's place belongs to the script."""
     place = argv.index(RANK)
     return (*(word for word in argv[:place] if not word.startswith(RESTARTS_OPTION)), *argv[place:])
 

@@ -19,7 +19,7 @@ _WAYS = {
     "ROLE_WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
     "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: the first",
     "MASTER_PORT": "gpucourse chooses a free port; the range is rendezvous_ports in gpucourse.yaml",
-    "PYTHONUNBUFFERED": "it is always set: logs come line by line",
+    "PYTHONUNBUFFERED": "it is always set: logs arrive line by line",
     "HOME": "the files of a run are below the home folder of the node",
 }
 """The variables that only gpucourse may set, and what decides them."""
@@ -49,7 +49,7 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
     """Return the variables for the interface that collectives use. By default, gloo binds to the address that the host's name
     resolves to.
 
-    `nccl` is what NCCL must know in addition, if there are GPUs.
+    `nccl` is what NCCL needs in addition, if there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
@@ -60,8 +60,8 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
     """Read the words after each --env: return the values, by name, and the names whose values are copied from `local`, this
     computer's environment, when the run starts.
 
-    Raises UsageError for what is not a name, for a name that was typed twice or is ours, for one that is not set here, and for
-    a value that is not text.
+    Raises UsageError for a word that is not a name, for a name that was typed twice, is not set here or is set by gpucourse,
+    and for a value that is not text.
     """
     values: dict[str, str] = {}
     names: list[str] = []

@@ -1,4 +1,5 @@
-"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Each subclass has its file."""
+"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Each subclass has its own
+file."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class NodeFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LabFacts:
-    """The facts that were looked up in a lab before planning: those of each node, by name, and a free port of the first."""
+    """The facts that were looked up in a lab before planning: the facts about each node, by its name, and a free port of the
+    first node."""
 
     nodes: Mapping[str, NodeFacts]
     port: int
@@ -49,8 +51,8 @@ class ClusterFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenBatch:
-    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` are
-    those of its array, 0 if it is none."""
+    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` is
+    the number of tasks of its array, 0 if it has no array."""
 
     name: str
     text: str
@@ -59,8 +61,8 @@ class WrittenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class TorchrunOptions:
-    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must know
-    it; None if it was not typed."""
+    """torchrun's own options as typed, one word each (`--role=trainer`). `max_restarts` is separate, because the nodes need it;
+    None if it was not typed."""
 
     words: tuple[str, ...] = ()
     max_restarts: int | None = None
@@ -70,7 +72,7 @@ class TorchrunOptions:
 class LaunchRequest:
     """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
     typed, of parameters and of the options nodes and timeout. `written_batch` is submitted in place of the course's own file.
-    `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
+    `environment` overrules what would be set otherwise; the variables `handed_on` receive their values when the run starts."""
 
     exercise: Exercise
     launcher: str
@@ -104,8 +106,8 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
         """Return the plan for these nodes, the first of which is the head. Asks no node, so that `--dry-run` can print it."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed; None if it can. The options: `torchrun`'s own, the variables whose
-        values no file may hold, and a profiler."""
+        """Return why this launcher cannot do what was typed; None if it can. The options are `torchrun`'s own, the variables
+        whose values no file may contain, and a profiler."""
         del handed_on, profile
         if not torchrun:
             return None

@@ -19,7 +19,7 @@ MAX_SOURCE_BYTES = 16 << 20
 """A larger file is not searched: no person wrote it."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
-"""The endings of files in which others may be mentioned."""
+"""The endings of files in which other files may be mentioned."""
 _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
 
 
@@ -33,13 +33,13 @@ def find_module(name: str, root: Path) -> Path:
                 return file
     raise UsageError(
         f"--module {name}: there is no such module in {root}",
-        hint="type it in the folder in which python -m finds the module, such as the one that holds its package",
+        hint="type it in the folder in which python -m finds the module, such as the one that contains its package",
     )
 
 
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
     """Return the folder that becomes the node's working folder: the script's own, or the largest folder of `--with`, in the
-    current folder or further down, that holds the script."""
+    current folder or further down, that contains the script."""
     folder, current = script.resolve().parent, Path.cwd()
     named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
     return min([folder, *named], key=lambda place: len(place.parts))
@@ -47,7 +47,7 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
     """Return the modules and packages in the script's folder that it imports, and those that these import in turn, by their
-    places in `base`. If the script is the `module` of `base`, its imports are searched there, and its own packages are among
+    paths in `base`. If the script is the `module` of `base`, its imports are looked up there, and its own packages are among
     the results.
 
     Found by reading, not by running: a module imported by a computed name must be named with `--with`. A file that does not
@@ -70,7 +70,7 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 def find_mentioned_files(script: Path) -> list[Upload]:
     """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
-    `sbatch next.sh`, and those that these need in turn.
+    `sbatch next.sh`, and the files that these need in turn.
 
     A file larger than MAX_BYTES must be named with `--with`: it may be data that is on the nodes already.
     """
@@ -116,7 +116,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
 
 
 def _locate(path: Path) -> Path:
-    """Return the whole path of what was typed. It is not resolved: a link leads to its target, under its own name."""
+    """Return the absolute path of what was typed. It is not resolved: a link keeps its own name, and leads to its target."""
     return Path(os.path.normpath(Path.cwd() / path))
 
 
@@ -159,7 +159,7 @@ def _mentions(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _module(base: Path, parts: list[str]) -> Iterator[Path]:
-    """Yield the files that importing a dotted name reads, as far as they are under `base`."""
+    """Yield the files under `base` that importing a dotted name reads."""
     place = base
     for part in parts:
         if (file := place / f"{part}.py").is_file():
@@ -172,7 +172,7 @@ def _module(base: Path, parts: list[str]) -> Iterator[Path]:
 
 
 def list_files(folder: Path) -> Iterator[Path]:
-    """Yield the files that `--with` uploads of a folder."""
+    """Yield the files that `--with` uploads from a folder."""
     for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):

@@ -1,4 +1,4 @@
-"""A batch file of the learner: it goes to sbatch unchanged, and only the options that are needed to follow it are added to the
+"""A learner's batch file: sbatch receives it unchanged, and only the options that are needed to follow it are added to the
 command."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 MAX_TASKS = 10_000
-"""The most tasks of an array that are followed; Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
+"""The limit for the tasks of an array that is followed; Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
 
 MAX_BYTES = 4 << 20
 """sbatch itself accepts no larger file (max_script_size)."""
@@ -123,7 +123,7 @@ def plan(
     login: str = "",
 ) -> LaunchPlan:
     """Return the launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
-    overrule the file, as the partition that the `login` sets does; `default` is the one of jobs that name none."""
+    overrule the file, as does the partition that the `login` sets; `default` is the partition of jobs that name none."""
     typed = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -161,7 +161,7 @@ def plan(
 
 
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the option that passes a job these variables of its submitter, if its file lists the variables that it has: by
+    """Return the option that passes these variables of its submitter to a job, if the job's file lists its variables: by
     default sbatch passes all of them."""
     words = batch.read_option("export").split(",")
     if words == [""] or not names or "ALL" in words:

@@ -53,7 +53,7 @@ class RankLauncher(Launcher[LabFacts]):
             ranks = tuple(range(first, first + processes))
             first += processes
             rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=facts.port)
-            # The ranks of a machine divide its cores: without this variable they slow each other 7 times.
+            # The ranks of a machine divide its cores: without this variable they slow each other by a factor of 7.
             sharing = world if is_simulated(mode) else processes
             argv, variables = self.start(request, node, processes, rendezvous)
             env = {
@@ -135,7 +135,7 @@ def max_restarts_of(request: LaunchRequest) -> int:
 
 
 def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
-    """Return how many processes a node gets: one for each of its `gpus`, a number, or what the learner set. `local`: on
+    """Return how many processes run on a node: one for each of its `gpus`, a number, or what the learner set. `local`: on
     simulated nodes."""
     if request.processes is not None:
         return request.processes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
     """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested of Slurm; `array` is its range,
-    such as 0-3%2, or nothing; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as
+    such as 0-3%2, or empty; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as
     sbatch has them; without `threads`, the job counts its cores."""
 
     title: str
@@ -29,12 +29,12 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Return whether the job gets one of these variables without a line that finds its value."""
+        """Return whether one of these variables was given to the job, so that no line has to find its value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
 def render(job: SbatchJob) -> str:
-    """Return the file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
+    """Return the file, ready for sbatch in a folder that contains work/, logs/ and outputs/."""
     if job.max_restarts:
         command = _elastic(job)
     elif job.nodes * job.tasks > 1:
@@ -45,8 +45,7 @@ def render(job: SbatchJob) -> str:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a batch file that the learner wrote reads: what the course's own file sets by
-    itself."""
+    """Return the text of setup.sh, which a learner's batch file reads: it sets what the course's own file sets by itself."""
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
@@ -114,8 +113,8 @@ def _requests(job: SbatchJob) -> str:
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
     """Return the lines that note the code that the script ends with.
 
-    Bash that a signal ends runs the trap EXIT with the code of its last command, which may be 0; and a job that was put back
-    into the queue has a note of its first start.
+    When a signal ends bash, it runs the trap EXIT with the code of its last command, which may be 0; and a job that was put
+    back into the queue has a note from its first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (

@@ -1,4 +1,4 @@
-"""The Slurm launcher: from a request to the files for sbatch. Pure, so that `--dry-run` prints what will be submitted."""
+"""The Slurm launcher: turns a request into files for sbatch. Pure, so that `--dry-run` prints what will be submitted."""
 
 from __future__ import annotations
 
@@ -72,14 +72,15 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
 
 
 def nodes_of(request: LaunchRequest, requested: int | None) -> int:
-    """Return how many nodes each job gets. Raises UsageError with the command that fixes it."""
+    """Return how many nodes each job needs. Raises UsageError with the command that fixes it."""
     count = requested if requested is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes each node gets. An exercise of one process remains one process, as with its own launcher."""
+    """Return how many processes start on each node. An exercise of one process remains one process, as with its own
+    launcher."""
     return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
 
 
@@ -151,9 +152,9 @@ def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJ
 
 
 def make_environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
-    """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets the number of
-    processes and requests more, all of them compute on CPUs, with gloo. If there are more for another reason, it is a mistake,
-    which the script reports."""
+    """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets more processes
+    than there are GPUs, all of them compute on CPUs, with gloo. If there are more for another reason, that is a mistake, which
+    the script reports."""
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.make_script_variables(

@@ -23,7 +23,7 @@ class SlurmPty(Launcher[ClusterFacts]):
     is_terminal = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why it cannot carry out what was typed. What a terminal gets can be read in a process list."""
+        """Return why it cannot carry out what was typed. What is passed to a terminal can be read in a process list."""
         if handed_on:
             return UsageError(
                 f"--env {handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
@@ -33,7 +33,7 @@ class SlurmPty(Launcher[ClusterFacts]):
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
         """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the
-        command stays the plain one."""
+        command stays plain."""
         name, head = request.exercise.id, nodes[0]
         env = {
             "SLURM_JOB_NAME": name,

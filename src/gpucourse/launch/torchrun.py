@@ -89,7 +89,7 @@ class Torchrun(RankLauncher):
 
 
 def read_options(typed: str) -> TorchrunOptions:
-    """Read what was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
+    """Read what was typed after --torchrun. An option that is not known here is passed to torchrun, which refuses it by name.
 
     Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
     """
@@ -117,8 +117,8 @@ _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monit
 
 
 def _name_option(option: str) -> str:
-    """Return the option as torchrun's help writes it. Raises UsageError for one of ours, even abbreviated (--nnode), which
-    torchrun would understand, and for what is not an option."""
+    """Return the option as torchrun's help writes it. Raises UsageError for an option that gpucourse sets, even abbreviated
+    (torchrun understands --nnode), and for a word that is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
             f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"

@@ -12,10 +12,10 @@ AnswerVerdict = Literal["passed", "failed", "error", "not_measured", "kept", "op
 class AnswerResult:
     """One question and its answer.
 
-    `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not hold what
-    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one.
-    `open`: no answer yet. `share` is what it counts: of a judged text how good it is, from 0 to 1; of the others less for each
-    attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said` is the sentence for
+    `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not contain
+    what the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one.
+    `open`: no answer yet. `share` is what it counts: for a judged text, how good it is, from 0 to 1; for the others, less with
+    each attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said` is the sentence for
     the learner, `look_for` what a good text says. `self_judged`: the learner has judged this text; that gives no share.
     """
 
@@ -37,8 +37,8 @@ class AnswerResult:
 class PredictionResult:
     """A prediction beside what the run measured, both as text with units; `measurement` is empty if it was not measured.
 
-    `ratio` is the predicted over the measured number, if both are above 0; `difference` says by how much they differ, or why
-    they could not be compared.
+    `ratio` is the predicted number divided by the measured one, if both are above 0; `difference` says by how much they differ,
+    or why they could not be compared.
     """
 
     id: str

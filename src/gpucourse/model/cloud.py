@@ -23,7 +23,7 @@ FailureKind = Literal[
     "quota",  # a limit that AWS raises on request
     "capacity",  # AWS has no free machine of that type there right now
     "zone",  # that zone never has that type, or has no room for one more
-    "permission",  # AWS knows the identity, and denies the action
+    "permission",  # AWS recognises the identity, and denies the action
     "credentials",  # AWS does not accept the credentials, or they have expired
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
@@ -56,8 +56,8 @@ class Finding:
 class Failure:
     """What an error of AWS means for the learner. `code` and `message` are AWS's own words.
 
-    `tell` says what is wrong, `cure` what to type or to open. `suggested` holds the zones that AWS itself names as
-    better, `action` the permission that was missing, if the message says so.
+    `tell` says what is wrong, `cure` what to type or to open. `suggested` are the zones that AWS itself names as better,
+    `action` the permission that was missing, if the message says so.
     """
 
     kind: FailureKind
@@ -128,7 +128,7 @@ class LabNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """One vCPU quota of a region against what the course needs of it. None stands for what could not be looked up."""
+    """One vCPU quota of a region against what the course needs of it. None: it could not be looked up."""
 
     code: str
     name: str
@@ -168,7 +168,7 @@ class QuotaRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Offers:
-    """Which zones of a region offer which of the wanted types. Local zones are not in it."""
+    """Which zones of a region offer which of the wanted types. Local zones are left out."""
 
     region: str
     by_type: dict[str, frozenset[str]]
@@ -191,8 +191,8 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still knows; `reason` is why, in
-    AWS's words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
+    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still reports it; `reason` is why,
+    in AWS's words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
 
     id: str
     node: str
@@ -219,7 +219,7 @@ class CloudInstance:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudResource:
-    """Something that the account holds with the course's tags. `remove` is the exact command that removes it by hand.
+    """A resource in the account that has the course's tags. `remove` is the exact command that removes it by hand.
 
     `seen` is False if AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
     kept it from being removed.

@@ -27,7 +27,8 @@ class PlacementAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """What is set aside of the budget for a lab that is about to cost more: USD an hour, until a moment (ISO 8601, UTC)."""
+    """The part of the budget that is set aside for a lab which is about to cost more: USD per hour, until a moment (ISO 8601,
+    UTC)."""
 
     usd_per_hour: str
     until: str
@@ -38,7 +39,7 @@ class Cloud:
     """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
 
     `placement_group`: whether one was asked for; AWS may have had no room for it. `backstop` says what is wrong with the
-    scheduled termination outside the nodes (empty: it is armed). `tried` holds the places that failed before. `reservation` is
+    scheduled termination outside the nodes (empty: it is armed). `tried` lists the places that failed before. `reservation` is
     set while a command starts the lab or gives it more time.
     """
 
@@ -129,7 +130,7 @@ class Deployment:
 
     @property
     def gpu(self) -> str:
-        """Return the GPU that was chosen for it, or that it got if that was sold out; empty if none was chosen."""
+        """Return the GPU that was chosen for it, or its substitute if that was sold out; empty if none was chosen."""
         return self.cloud.gpu if self.cloud else ""
 
     @property
@@ -155,7 +156,7 @@ class Deployment:
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """How simulated nodes are made: Slurm or none, the speed of their network, the folder of packages that were unpacked aside,
+    """How simulated nodes are made: Slurm or none, the speed of their network, the folder of packages that were only unpacked,
     and whether Slurm's daemons run side by side on this computer."""
 
     scheduler: str = ""
@@ -173,7 +174,7 @@ class LocalDeployment(Deployment):
 
     @property
     def is_simulated(self) -> bool:
-        """Return True, also before a node exists."""
+        """Return True, even before a node exists."""
         return True
 
     @property

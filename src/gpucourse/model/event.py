@@ -23,7 +23,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the work began or ended (`seconds` is None while it lasts). `name` is unique in one command. `silence`: what
+    """A stage of the work began or ended (`seconds` is None until it ends). `name` is unique in one command. `silence`: what
     happens before the first line of a log, if that takes a while."""
 
     name: str
@@ -92,7 +92,7 @@ def ignore_event(_event: Event) -> None:
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
     """Return a watcher that passes every event to `watch` with a label: tasks that run side by side have nodes and resources of
-    the same names. `stages` says whether stages get the label too, and not only nodes and resources."""
+    the same names. `stages` says whether stages have the label too, and not only nodes and resources."""
 
     def tell(event: Event) -> None:
         if isinstance(event, ResourceEvent):

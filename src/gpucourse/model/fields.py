@@ -1,6 +1,6 @@
 """The parts of manifests: the strict base class of all their classes, and the kinds of values that they contain.
 
-Each has what an editor needs to check it (its JSON Schema) besides what this program checks.
+Besides what this program checks, each has what an editor needs to check it (its JSON Schema).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Launchers by name, and what manifests, records and screens may ask of one. How it plans a run is in `launch/launcher.py`."""
+"""Launchers by name, and what manifests, records and screens may ask of one. The interface that plans a run is in
+`launch/launcher.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LauncherTraits:
 
 
 def find_traits(name: str) -> LauncherTraits:
-    """Return the launcher of that name; one without traits if this installation does not have it, as may be in a record."""
+    """Return the launcher of that name; one without traits if this installation does not have it (a record may name such a
+    launcher)."""
     if name not in LAUNCHERS:
         return LauncherTraits()
     module, _, kind = LAUNCHERS[name].partition(":")

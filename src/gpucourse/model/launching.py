@@ -36,8 +36,8 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 
 class SlurmLaunch(Strict):
-    """What a job asks Slurm for. The parameters that are named here are for the launcher: the script gets no such flag, except
-    for `array`, whose whole list it gets."""
+    """What a job asks Slurm for. The parameters that are named here are for the launcher: the script receives no such flag,
+    except for `array`, whose whole list it receives."""
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")
     gpus: int = Field(default=1, ge=0, le=16, description="GPUs of each node, as in --gres=gpu:1")
@@ -63,8 +63,8 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 class Launch(Strict):
     """How the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other word is a
-    parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number
-    or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
+    parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number or
+    a parameter. Both parameters are for the launcher alone: the script receives no such flag.
     """
 
     kind: Annotated[str, AfterValidator(lambda name: check_choice(name, LAUNCHERS)), Field(json_schema_extra=_list_launchers)]
@@ -101,7 +101,7 @@ class Launch(Strict):
 
     @property
     def for_launcher(self) -> frozenset[str]:
-        """Return the parameters for which the script gets no flags."""
+        """Return the parameters for which the script receives no flags."""
         request = self.slurm_request
         names = (self.count_parameter, self.restart_parameter, request.partition, request.jobs, request.at_once)
         return frozenset(name for name in names if name)
@@ -166,7 +166,7 @@ class Parameter(Strict):
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:
-        """Return the type to which range and choices apply: of each value, if there are several."""
+        """Return the type to which range and choices apply: the type of each value, if there are several."""
         return self.each or self.type
 
     @property
@@ -180,7 +180,8 @@ class Parameter(Strict):
         return self.default_for(local=True)
 
     def default_for(self, *, local: bool) -> Scalar:
-        """Return the value unless the learner sets one: `local` on simulated nodes, if the manifest has one."""
+        """Return the value that applies unless the learner sets one; on simulated nodes that is `local`, if the manifest has
+        it."""
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:

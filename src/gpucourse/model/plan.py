@@ -11,10 +11,10 @@ from gpucourse.model.node import Mode, Node
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
     """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
-    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must have ended well before this one
-    starts. `flags` are typed before the file's name, where they overrule it, and `arguments` after it. `error` is where the
-    file itself sends standard error, in sbatch's form (err-%j.txt); empty if that goes with standard output. `script` is
-    the name of an uploaded file that is submitted unchanged from the work folder; empty if this text is submitted."""
+    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must have succeeded before this one starts.
+    `flags` are typed before the file's name, where they overrule it, and `arguments` after it. `error` is where the file itself
+    sends standard error, in sbatch's form (err-%j.txt); empty if that goes with standard output. `script` is the name of an
+    uploaded file that is submitted unchanged from the work folder; empty if this text is submitted."""
 
     name: str
     text: str
@@ -40,12 +40,12 @@ class BatchFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What is submitted, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per
-    node) and `gpus` (per node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
-    its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
-    srun opens. `module` is the one whose lab the cluster is. `setup` is the text of setup.sh, which a batch file that the
-    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again that often. `own`:
-    the file is the learner's own and no part of an exercise; `asks` says in words what it asks for."""
+    """What is submitted, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per node) and
+    `gpus` (per node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with its reason;
+    with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which srun opens. `module` is the module
+    whose lab is the cluster. `setup` is the text of setup.sh, which a batch file that the learner wrote reads. `max_restarts`:
+    srun starts one torchrun per node, which may start its processes again that often. `own`: the file is the learner's own and
+    no part of an exercise; `asks` says in words what it asks for."""
 
     partition: str
     nodes: int
@@ -100,10 +100,10 @@ class LaunchPlan:
 
     `timeout_s` is the time limit that each node enforces by itself, with or without a client. `outputs` are glob patterns in
     the work folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file,
-    `output_limit` for all of a node's and `max_output_files` for their number, `log_limit` that for one log; sizes are in
+    `output_limit` for all files of a node, `max_output_files` for their number, and `log_limit` for one log; sizes are in
     bytes. `batch` is what is submitted to Slurm: the one command then only submits it. `own_script` is the name of a learner's
     own script that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`: the
-    variables of this computer's environment that ranks get in addition; no file contains their values.
+    variables of this computer's environment that ranks receive in addition; no file contains their values.
     """
 
     run_id: str

@@ -87,7 +87,7 @@ class Question(Strict):
 class Prediction(Question):
     """What the learner predicts before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
 
-    A number must follow from the parameters of the run by a formula of the lesson: `value` reads what the run measured of it.
+    A number must follow from the parameters of the run by a formula of the lesson: `value` reads what the run measured.
     """
 
     kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice if there are options")

@@ -1,4 +1,4 @@
-"""The record of a run. Stored as JSON by `workspace`; readers ignore keys they do not know."""
+"""The record of a run. Stored as JSON by `workspace`; readers ignore unknown keys."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 )
 
 MAX_LISTED = 50
-"""How many outputs of a run are in its record, the first ones; its seal names all of them."""
+"""How many outputs a run's record lists, the first ones; its seal names all of them."""
 
 MAX_RESTARTS = 100
-"""The most restarts of all ranks of a run that torchrun may be allowed."""
+"""The limit for how often torchrun may restart all ranks of a run."""
 
 MAX_RANKS = 65_536
 """How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than
@@ -315,7 +315,7 @@ def _count_telling_parts(paths: Collection[PurePath]) -> int:
 
 
 def _count_groups(size: int, ranks: int) -> str:
-    """Return `2 groups of 1 rank`, from the ranks that made a group of that size."""
+    """Return a text such as `2 groups of 1 rank`; `ranks` made a group of that size."""
     if size == 0:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table: titles, rows of the same length as text, and which columns hold numbers. `note` is below it."""
+    """A table: titles, rows of the same length as text, and which columns contain numbers. `note` is below it."""
 
     title: str
     columns: tuple[str, ...]
@@ -69,5 +69,5 @@ class Report:
         return (*self.missing, *(f"{chapter.title}: {item}" for chapter in self.chapters for item in chapter.missing))
 
 
-LOCAL = "Simulated nodes (mode: local): these numbers are a computer's without a GPU, and say nothing about any GPU."
+LOCAL = "Simulated nodes (mode: local): these numbers come from a computer without a GPU, and say nothing about any GPU."
 """The note at the top of a report with a number that was measured on simulated nodes."""

@@ -33,8 +33,8 @@ class ReportChapter(Strict):
     """One chapter: a comparison of the newest good run of each subject, the tables of those runs, charts, words.
 
     A subject is a GPU, and with `by` a GPU with the value of that parameter (a model). Charts read `metrics.subjects`, whose
-    rows hold `subject` and each figure by its id; or rows of the runs' own metrics: then every subject has its own line, or its
-    own bar at each position. `newest`: only the newest run is used, since it compares by itself.
+    rows contain `subject` and each figure by its id; or rows of the runs' own metrics: then every subject has its own line, or
+    its own bar at each position. `newest`: only the newest run is used, since it compares by itself.
     """
 
     id: Slug = Field(description="its name in messages")

@@ -73,7 +73,7 @@ class Row(Strict):
 
     def shares(self, kinds: Collection[Kind]) -> dict[Kind, float]:
         """Return which share of this row's points for one exercise each kind has, if the exercise has these kinds; empty if it
-        has none. The share of a kind that it does not have goes to the kinds that need thought, else to the rest."""
+        has none. The share of a kind that it does not have is added to the kinds that need thought, else to the rest."""
         present = [kind for kind in self.evidence if kind in kinds]
         takers = [kind for kind in present if kind not in PRESSED] or present
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)

@@ -16,8 +16,8 @@ NO_RUN = "no run yet"
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """How far an exercise is: whether a good run is there, the learner's parts have passed, every question has its answer. None
-    if it asks for no such thing."""
+    """How far an exercise has come: whether there is a good run, the learner's parts have passed, and every question has an
+    answer. None if it asks for no such thing."""
 
     ran: bool
     yours: bool | None = None
@@ -31,7 +31,7 @@ class Signs:
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """What is known of a handed-in part beside its verdict. `is_solution`: its code is that of a solution of the course.
+    """What is known of a handed-in part besides its verdict. `is_solution`: its code is that of a solution of the course.
     `by_learner`: only the learner's computer says that it passed, without checks of a run in this workspace and without a
     reviewer. `share`: how good it is in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
 
@@ -169,7 +169,7 @@ class Grade:
 
     @property
     def own(self) -> float:
-        """Return what is earned of the points of the modules with a score of their own."""
+        """Return how many points are earned in the modules with a score of their own."""
         return round(sum(part.earned for part in self._own_parts), 2)
 
     @property

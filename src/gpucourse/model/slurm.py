@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
-"""A number of nodes, GPUs or restarts: an option of Slurm is read up to six digits."""
+"""A number of nodes, GPUs or restarts: of an option of Slurm, up to six digits are read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Verdicts. A check ends in one of four words; each says on what evidence."""
+"""Verdicts. A check ends in one of four words, and says on what evidence."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class PartResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
+    """One exercise as it ran: the verdict of its checks, the seconds it took, its complaints. `skipped` says why it did not
+    run."""
 
     exercise: str
     verdict: str | None = None
@@ -67,8 +68,8 @@ class Rehearsal:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """Return the results without those that another makes unnecessary: of parts that replace each other, the one that is
-    furthest; the first if they are equally far."""
+    """Return the results without those that another makes unnecessary: of parts that replace each other, only the one that is
+    furthest stays; the first if they are equally far."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     best: dict[str, PartResult] = {}

@@ -31,8 +31,8 @@ _ZIP_COMMENT = (1 << 16) - 1
 
 
 class TarMember(NamedTuple):
-    """One member of a tar. `name` is the tar's, with bytes that are not UTF-8 escaped; nothing about it is checked. `kind` is
-    `file`, `link` or `other`. `changed_ns`: when it was changed, if its extended header has the nanoseconds, as ours do."""
+    """One member of a tar. `name` is as in the tar, unchecked, with bytes that are not UTF-8 escaped. `kind` is `file`, `link`
+    or `other`. `changed_ns`: when it was changed, if its extended header has the nanoseconds, as ours do."""
 
     name: str
     size: int
@@ -43,11 +43,11 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A tar while its pieces arrive, without seeking.
+    """A tar that is read as its pieces arrive, without seeking.
 
     Raises OutsideError if the tar is damaged, ends within a member, has more than `max_members`, or announces content beyond
     `max_total` bytes in all, before any of that content is read. A tar that ends between two members is not noticed: its last
-    member has to tell that it is whole.
+    member has to show that it is whole.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:
@@ -93,7 +93,7 @@ class TarReader:
         self._members -= 1
         self._total -= info.size
         if self._members < 0:
-            raise OutsideError("the tar holds more files than it announced")
+            raise OutsideError("the tar contains more files than it announced")
         if info.size < 0 or self._total < 0:
             raise OutsideError(f"the tar announces {info.size} bytes, more than the limit still allows")
         is_file = info.type in _FILES and not info.issparse()
@@ -183,14 +183,14 @@ def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
         raise OutsideError("it is not a zip, or it ends early")
     _, _, _, _, members, contents, _, _ = _ZIP_END.unpack_from(tail, at)
     if contents == 0xFFFFFFFF or members == 0xFFFF or tail[max(0, at - _ZIP_LARGE_BYTES) : at].startswith(_ZIP_LARGE_MARK):
-        raise OutsideError("the zip is of the form for very large archives")
+        raise OutsideError("the zip has the form for very large archives")
     if members > limits.members:
-        raise OutsideError(f"the zip holds {members} files; the limit is {limits.members}")
+        raise OutsideError(f"the zip contains {members} files; the limit is {limits.members}")
     if contents > limits.contents_bytes:
         raise OutsideError(f"the zip has a table of contents of {contents} bytes; the limit is {limits.contents_bytes}")
     file.seek(max(0, tail_at + at - contents))
-    if file.read(contents).count(_ZIP_ENTRY_MARK) > limits.members:  # `zipfile` reads the table to its end, not the number
-        raise OutsideError(f"the zip holds more files than it says; the limit is {limits.members}")
+    if file.read(contents).count(_ZIP_ENTRY_MARK) > limits.members:  # `zipfile` reads all of it, however many it says
+        raise OutsideError(f"the zip contains more files than it says; the limit is {limits.members}")
     return size
 
 
@@ -203,19 +203,21 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
         name = relative_name(member.filename)
         kind = (member.external_attr >> 16) & 0o170000
         if "\\" in name or kind not in {0, 0o100000}:
-            raise OutsideError(f"the zip holds {printable(name, 80)}, which is not a plain file")
+            raise OutsideError(f"the zip contains {printable(name, 80)}, which is not a plain file")
         if not 0 <= member.header_offset < size:
             raise OutsideError(f"the zip says that {printable(name, 80)} begins outside the zip itself")
         if member.compress_type not in _ZIP_METHODS:  # other methods need as much memory as the archive requests
-            raise OutsideError(f"the zip holds {printable(name, 80)} in a compression that is not read")
+            raise OutsideError(f"the zip contains {printable(name, 80)} with an unsupported compression")
         if name in members:
-            raise OutsideError(f"the zip holds {printable(name, 80)} twice")
+            raise OutsideError(f"the zip contains {printable(name, 80)} twice")
         if member.file_size > limits.member_bytes:
-            raise OutsideError(f"the zip holds {printable(name, 80)} of {member.file_size} bytes; limit {limits.member_bytes}")
+            raise OutsideError(
+                f"the zip contains {printable(name, 80)} of {member.file_size} bytes; limit {limits.member_bytes}"
+            )
         total += member.file_size
         members[name] = member
     if len(members) > limits.members or total > limits.total_bytes:
-        raise OutsideError(f"the zip holds {len(members)} files ({total} bytes); the limit is {limits.total_bytes}")
+        raise OutsideError(f"the zip contains {len(members)} files ({total} bytes); the limit is {limits.total_bytes}")
     return members
 
 
@@ -226,13 +228,13 @@ def _unpack_member(bundle: zipfile.ZipFile, member: zipfile.ZipInfo, target: Pat
         copy = target.open("xb")
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         raise OutsideError(
-            f"the zip holds {printable(member.filename, 80)}, whose name another file needs as a folder"
+            f"the zip contains {printable(member.filename, 80)}, whose name another file needs as a folder"
         ) from None
     size = 0
     with copy, bundle.open(member) as source:
         while data := source.read(PIECE):
             size += len(data)
             if size > min(limit, member.file_size):
-                raise OutsideError(f"the zip holds {printable(member.filename, 80)}, which is larger than it says")
+                raise OutsideError(f"the zip contains {printable(member.filename, 80)}, which is larger than it says")
             copy.write(data)
     return size

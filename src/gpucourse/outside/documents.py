@@ -15,10 +15,11 @@ T = TypeVar("T")
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_ITEMS = 200_000
-"""Values of one document. The largest empty values, objects, need 64 bytes each: about 15 MB."""
+"""The limit for the values of one document. The largest empty values, objects, need 64 bytes each: about 15 MB."""
 
 _WIDE_BYTES = 16 << 20
-"""The longest document with characters beyond ASCII. A single one makes every character of its text need four bytes."""
+"""The longest document with characters beyond ASCII. A single such character makes every character of its text need four
+bytes."""
 
 _MAX_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"
@@ -28,9 +29,9 @@ _TOO_DEEP = f"the JSON document is nested deeper than {MAX_DEPTH} levels"
 def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> Any:
     """Parse a JSON document into plain dicts, lists, text, numbers, true, false and None.
 
-    Raises OutsideError if it is longer than `max_bytes`, nested deeper than MAX_DEPTH, holds more than `max_items` values, a
-    number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon and bracket
-    counts as a value, even within text: the memory is bounded before the document is read.
+    Raises OutsideError if it is not JSON, is longer than `max_bytes`, is nested deeper than MAX_DEPTH, or contains more than
+    `max_items` values, a number that is too large for a float, NaN or Infinity, or text that is not Unicode. Every comma, colon
+    and bracket counts as a value, even within text: the memory is bounded before the document is read.
     """
     raw = _encode(data)
     plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # a search for one byte needs a tenth of the time
@@ -38,7 +39,7 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int 
     if len(raw) > limit:
         raise OutsideError(f"the JSON document has {len(raw)} bytes; the limit is {limit}")
     if len(raw) > max_items and sum(raw.count(mark) for mark in _STRUCTURE) > max_items:
-        raise OutsideError(f"the JSON document holds more than {max_items} values")
+        raise OutsideError(f"the JSON document contains more than {max_items} values")
     try:
         value = msgspec.json.decode(raw)
     except RecursionError:
@@ -57,7 +58,8 @@ def parse_typed(data: bytes | str, kind: type[T], *, max_bytes: int = MAX_BYTES,
 
 
 CONVERT_LOCK = threading.RLock()
-"""Held while msgspec converts to a class: it crashes if two threads are the first to use a class with others in it."""
+"""Held while msgspec converts to a class: it crashes if two threads are the first to use a class that contains other
+classes."""
 
 
 def convert(value: object, kind: type[T]) -> T:
@@ -70,7 +72,7 @@ def convert(value: object, kind: type[T]) -> T:
 
 
 def read_attributes(source: object, kind: type[T]) -> T:
-    """Return an object of the class `kind` whose fields are the attributes of `source`, and so for the objects within it. An
+    """Return an object of the class `kind` whose fields are the attributes of `source`, and likewise for the objects in it. An
     attribute that is missing leaves the field's default. Raises msgspec.ValidationError if one is of another type."""
     with CONVERT_LOCK:
         return msgspec.convert(source, kind, from_attributes=True)
@@ -82,11 +84,11 @@ def _encode(data: bytes | str) -> bytes:
     try:
         return data.encode()
     except UnicodeEncodeError:
-        raise OutsideError("it is not JSON: it holds text that is not Unicode") from None
+        raise OutsideError("it is not JSON: it contains text that is not Unicode") from None
 
 
 def _check(value: object) -> None:
-    """Check depth and numbers, level by level, without recursion. Texts are left out early: a seal may hold ten thousand."""
+    """Check depth and numbers, level by level, without recursion. Texts are left out early: a seal may contain ten thousand."""
     level: list[object] = [[value]]
     depth = -1
     while containers := [item for item in level if isinstance(item, (dict, list))]:
@@ -96,7 +98,7 @@ def _check(value: object) -> None:
         inside = (item.values() if isinstance(item, dict) else item for item in containers)
         level = [inner for items in inside for inner in items if not isinstance(inner, str)]
         if any(map(_too_large, level)):
-            raise OutsideError("the JSON document holds a number that is too large")
+            raise OutsideError("the JSON document contains a number that is too large")
 
 
 def _too_large(item: object) -> bool:

@@ -36,8 +36,8 @@ def file_inside(root: Path, name: str) -> Path:
 def read_bounded(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
 
-    Raises OutsideError for a link, a device, a pipe, a folder, a larger file; FileNotFoundError and the other errors of the
-    disk as they are.
+    Raises OutsideError for a link, a device, a pipe, a folder or a larger file; FileNotFoundError and other errors of the disk
+    pass through.
     """
     with _open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > max_bytes:

@@ -37,7 +37,7 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
     if text.startswith("/") or ".." in parts:
         raise OutsideError(f"the file name {printable(text, 80)} leads out of its folder")
     if any(part in {"", "."} for part in parts):
-        raise OutsideError(f"the file name {printable(text, 80)} is not that of a file")
+        raise OutsideError(f"the file name {printable(text, 80)} does not name a file")
     if any(len(part.encode()) > _MAX_PART for part in parts):
         raise OutsideError(f"the file name {printable(text, 80)} has a part longer than {_MAX_PART} bytes")
     return text

@@ -56,7 +56,7 @@ class OptionRefused(Exception):
 
 @dataclass
 class SlurmOptions:
-    """Options by their long names, the last of each: a flag has the value "". `command` is what follows them.
+    """Options by their long names, each with its last value; a flag has the value "". `command` is what follows them.
 
     For a file: `unread` are lines with #SBATCH below the first command, `nearly` lines that sbatch reads as mere comments, each
     with its number.
@@ -69,7 +69,7 @@ class SlurmOptions:
 
     @property
     def nodes(self) -> int:
-        """The requested number of machines, one or more (sbatch refuses 0); of a range, the fewest."""
+        """Return the requested number of machines, one or more (sbatch refuses 0); for a range, its lower end."""
         if nodes := self.number("nodes"):
             return nodes
         tasks, per_node = self.number("ntasks"), self.number("ntasks-per-node")
@@ -77,13 +77,13 @@ class SlurmOptions:
 
     @property
     def tasks(self) -> int:
-        """How many processes srun will start in all."""
+        """Return how many processes srun will start in all."""
         per_node = self.number("ntasks-per-node")
         return self.number("ntasks") or self.nodes * (per_node or 1)
 
     @property
     def gpus(self) -> int:
-        """GPUs of each machine; a number in all, or for each process, is divided among the machines."""
+        """Return the GPUs of each machine; a number in all, or for each process, is divided among the machines."""
         gres = self.values.get("gres", "")
         match = re.search(r"(?:^|,)(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:,|$|\()", gres)
         if match:
@@ -96,7 +96,7 @@ class SlurmOptions:
 
     @property
     def seconds(self) -> int | None:
-        """The time limit in seconds; None if there is none. Raises OptionRefused for what is not a time."""
+        """Return the time limit in seconds; None if there is none. Raises OptionRefused if its value is not a time."""
         text = self.values.get("time")
         if text is None:
             return None
@@ -112,9 +112,9 @@ class SlurmOptions:
 
     @property
     def array(self) -> tuple[tuple[int, ...], int]:
-        """The numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
+        """Return the numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
 
-        No numbers if it is not an array. Raises OptionRefused for what is not an array.
+        Without the option, there are no numbers. Raises OptionRefused if its value is not an array.
         """
         text = self.values.get("array")
         if text is None:
@@ -130,7 +130,7 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """Return the whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None if it has none."""
+        """Return the whole number with which the value of an option begins (2 of `2-4`, 4 of `a100:4`); None if it has none."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 
@@ -155,7 +155,7 @@ def read_file(text: str) -> SlurmOptions:
     if not text.startswith("#!"):
         raise OptionRefused("the first line must begin with #! and the path of a program, as in #!/bin/bash", 1)
     if "\r\n" in text:
-        raise OptionRefused("the file has line ends of Windows (DOS line breaks): save it with those of Linux", 1)
+        raise OptionRefused("the file has Windows line endings (DOS line breaks): save it with Linux line endings", 1)
     return _read_lines(text, _read_line)
 
 
@@ -192,8 +192,8 @@ def _read_lines(text: str, read: Callable[[str, int, SlurmOptions], None]) -> Sl
 
 
 def expand(pattern: str, values: dict[str, str]) -> str:
-    """Return the name of a file as Slurm fills it in: `%j` and its like by their letters, a number before the letter as its
-    width."""
+    """Return the name of a file as Slurm fills it in: `values` has what replaces `%j` and the like, by the letter; a number
+    before the letter is the width."""
 
     def put_in(match: re.Match[str]) -> str:
         if match[2] == "%":
@@ -226,7 +226,7 @@ def _read_long(word: str, rest: list[str], options: SlurmOptions, program: str) 
     name = beginning if beginning in names else names[0] if len(names) == 1 else ""
     if not name:
         raise OptionRefused(
-            f"{program} knows no option --{beginning}" if not names else f"--{beginning} is short for several options"
+            f"{program} has no option --{beginning}" if not names else f"--{beginning} is short for several options"
         )
     if name in _WITH_VALUE and not equals:
         if not rest:
@@ -244,7 +244,7 @@ def _read_short(letters: str, rest: list[str], options: SlurmOptions, program: s
             options.values[_SHORT[letter]] = letters or rest.pop(0)
             return
         if letter not in _SHORT_FLAGS:
-            raise OptionRefused(f"{program} knows no option -{letter}")
+            raise OptionRefused(f"{program} has no option -{letter}")
         options.values[_SHORT_FLAGS[letter]] = ""
         if letter in "IKWk":  # these may have a value, which then follows directly
             return

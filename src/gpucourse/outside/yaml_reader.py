@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_EVENTS = 50_000
-"""Keys, values, beginnings and ends of one file; the largest manifest of the course has 5,000."""
+"""The limit for the keys, values, beginnings and ends in one file; the largest manifest of the course has 5,000."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -42,10 +42,10 @@ class Complaint:
 class Document:
     """The content of a YAML file: its data (None if it could not be read), the line of each key, what is wrong with it.
 
-    `empty`: it holds at most comments. `unquoted`: one complaint for each inline list with a text of several words that has no
-    quotes, or with the second half of a number such as 1,000. It can be read, so it is for authors alone: a comma has made two
-    items of one, and the data does not show that. A list of whole sentences, each with a capital and a full stop, is left out,
-    because no comma has split it.
+    `empty`: it contains at most comments. `unquoted`: one complaint for each inline list with a text of several words that has
+    no quotes, or with the second half of a number such as 1,000. Such a list can be read, so only authors see the complaint: a
+    comma has made two items of one, and the data does not show that. A list of whole sentences, each with a capital and a full
+    stop, is left out, because no comma has split it.
     """
 
     data: Any = None
@@ -107,7 +107,7 @@ def _read(text: str, document: Document) -> None:
     document.data = _value(first, events, (), document)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            raise _RefusedYaml("holds more than one document (a line ---)", _line(event))
+            raise _RefusedYaml("contains more than one document (a line ---)", _line(event))
 
 
 def _check_events(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
@@ -115,7 +115,7 @@ def _check_events(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
     for number, event in enumerate(events):
         line = _line(event)
         if number > MAX_EVENTS:
-            raise _RefusedYaml(f"holds more than {MAX_EVENTS // 2} keys and values", line)
+            raise _RefusedYaml(f"contains more than {MAX_EVENTS // 2} keys and values", line)
         if isinstance(event, yaml.AliasEvent):
             raise _RefusedYaml(f"has an alias (*{event.anchor}): write the value out", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
@@ -171,7 +171,7 @@ def _is_sentence(item: object) -> bool:
 
 def _without_quotes(text: str) -> str:
     reason = "has no quotes in an inline list, where every comma begins a new item"
-    return f"{text!r} {reason}: put each text in quotes, or write one item a line"
+    return f"{text!r} {reason}: put each text in quotes, or write one item per line"
 
 
 def _line(event: yaml.Event) -> int:

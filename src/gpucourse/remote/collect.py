@@ -90,7 +90,7 @@ def collect(
 
 
 def _list_files(root: Path) -> dict[str, list[int]]:
-    """Return size and time of change of every file that is here already."""
+    """Return the size and the time of change of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()

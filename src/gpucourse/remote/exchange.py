@@ -1,6 +1,6 @@
-"""One command on one SSH channel: standard input is sent while both outputs are read by turns, so that neither side can wait
-for the other. Silence has a limit; a cut connection is never mistaken for a result, nor a login shell's output for the
-command's. The input is sent after the command has begun: a login shell whose start file reads its input would consume it."""
+"""One command on one SSH channel: standard input is sent while both outputs are read in turn, so that neither side can wait for
+the other. Silence has a limit; a cut connection is never mistaken for a result, nor a login shell's output for the command's.
+The input is sent after the command has begun: a login shell whose start file reads its input would consume it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this t
 
 
 class EndedEarly(UnreachableError):
-    """The command that streamed ended with a code other than 0, `command_code`; `stderr` is what it printed about that."""
+    """The streaming command ended with a code other than 0, `command_code`; `stderr` is what it printed about that."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
         words = last_words(stderr, 2000) or "it said nothing"

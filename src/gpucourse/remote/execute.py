@@ -24,7 +24,8 @@ PORTS = (29500, 29599)
 
 CANCEL_GRACE_S = 5.0
 MAX_FILES_OF_RUN = 128_000
-"""The most files of all nodes together: a run's seal names them all, and must stay below the limit for reading a file."""
+"""The limit for the files of all nodes together: a run's seal names them all, and must stay below the limit for reading a
+file."""
 
 
 def probe(

@@ -153,8 +153,8 @@ def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
 
 
 def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """Return one error for the nodes that failed, out of `of`: of the gravest kind among them, with the first hint of that
-    kind."""
+    """Return one error for the nodes that failed, out of `of`: an error of the gravest kind among theirs, with the first hint
+    of that kind."""
     errors = [(outcome.node.label, outcome.error) for outcome in failed if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

@@ -55,9 +55,9 @@ class FollowedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """The times of following a run. `limit_s`: the most in all, besides what the logs need at `patience.PACE`; never longer
-    than `until` (by the monotonic clock). `grace_s`: for the other ranks to end by themselves after the first failure; they
-    are cancelled then. `give_up_s`: for renewing a cut connection. A connection silent for `silence_s` counts as cut."""
+    """The times of following a run. `limit_s`: the limit in all, besides what the logs need at `patience.PACE`; never longer
+    than `until` (by the monotonic clock). `grace_s`: for the other ranks to end by themselves after the first failure; they are
+    cancelled then. `give_up_s`: for renewing a cut connection. A connection silent for `silence_s` counts as cut."""
 
     limit_s: float | None = None
     until: float | None = None
@@ -86,8 +86,8 @@ def follow(
 
     If torchrun may restart a rank, its failure is only reported. The first rank that fails is reported at once, and so is a
     rank that is silent for longer than `monitor` allows; if the monitor fails, `guard` reports that once. Raises FollowBroken
-    if a time is over, if a node is not reached again or sends what is refused, StorageError if the disk here is full; the run
-    itself continues then.
+    if a limit of time is reached, if a node is not reached again or sends what is refused, StorageError if the disk here is
+    full; the run itself continues then.
     """
     state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
     readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]

@@ -28,7 +28,7 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """The number of restarts of all ranks by torchrun, as far as ranks have ended since."""
+        """Return the number of restarts of all ranks by torchrun, as far as ranks have ended since."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
@@ -39,7 +39,8 @@ class FollowResult:
 
     @property
     def first_failure(self) -> RankExit | None:
-        """The rank that made the run fail; None while torchrun may restart it, and if the run succeeded after a restart."""
+        """Return the rank that made the run fail; None while torchrun may restart it, and if the run succeeded after a
+        restart."""
         return self.find_first_failure(self.restarts) if self.has_failed else None
 
     def may_begin_again(self, end: RankExit) -> bool:

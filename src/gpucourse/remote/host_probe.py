@@ -224,7 +224,7 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
 
 
 def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
-    """Return whether it is of the lab or the runs in the request. Its name becomes part of a command to type."""
+    """Return whether it belongs to the lab or the runs in the request. Its name becomes part of a command to type."""
     if kind == "process":
         return name.isascii() and name.isdigit() and len(name) <= 10
     if kind == "link":

@@ -151,7 +151,7 @@ def probe(
 
 
 def estimate_skew(asked_at: float, clock: float) -> float:
-    """Return how far a node's clock that was just read is ahead of this one, at least: a time since the question counts as no
+    """Return how far, at least, a node's clock that was just read is ahead of this one: a time since the question counts as no
     difference."""
     return round(max(clock - time.time(), min(0.0, clock - asked_at)), 3)
 

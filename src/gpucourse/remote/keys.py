@@ -80,14 +80,14 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
 
 
 def make_other_key_error(node: Node, server_key: str) -> OtherHostKey:
-    """Return the error for a machine that shows another host key than the one on record; `server_key` describes it."""
+    """Return the error for a machine that shows a different host key from the one on record; `server_key` describes it."""
     try:
         fingerprints = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
         fingerprints = "an unreadable key"
     return OtherHostKey(
-        f"{node.label}: the machine at {node.address}:{node.port} shows another host key ({server_key}) than the one on record "
-        f"({fingerprints}); nothing was sent to it",
+        f"{node.label}: the machine at {node.address}:{node.port} shows a different host key ({server_key}) from the one on "
+        f"record ({fingerprints}); nothing was sent to it",
         hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
     )
 
@@ -119,7 +119,7 @@ def _file(path: Path) -> str:
     """Return a file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a
     token).
 
-    OpenSSH has no way to write a path that holds `${`: it always looks up a variable there.
+    OpenSSH has no way to write a path that contains `${`: it always looks up a variable there.
     """
     text = str(path).replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

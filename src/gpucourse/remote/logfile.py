@@ -46,12 +46,12 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Return the file's name."""
         return self._path.name
 
     @property
     def full(self) -> str:
-        """A sentence that the log reached its limit; empty if it did not."""
+        """Return a sentence that the log reached its limit; empty if it did not."""
         if self._limit is None or self.size < self._limit:
             return ""
         return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
@@ -107,14 +107,14 @@ class LogFile:
 
 
 def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
-    """Return how many logs a run under Slurm may have: one for each rank, one for each host's launcher, and that of the node
+    """Return how many logs a run under Slurm may have: one for each rank, one for each host's launcher, and one for the node
     that sends them. Without `hosts`, each rank may have a host of its own. Ranks are doubled: a job that Slurm puts back into
     its queue may start again on other nodes."""
     return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tuple[list[str], bytes]:
-    """Return the request to a node, the words of its command and its input, given how many bytes of its logs are here."""
+    """Return the request to a node (the words of its command, and its input), given how many bytes of its logs are here."""
     offsets = [
         f"{'' if host == node.name else host}/{'-' if rank is None else rank}={size}" for (host, rank), size in sizes.items()
     ]

@@ -55,7 +55,7 @@ class ComputeNode:
 
 @dataclass(kw_only=True)
 class Partition:
-    """A queue and its nodes. `default`: jobs that name none go there. `open`: it accepts jobs."""
+    """A queue and its nodes. `default`: jobs that name none run there. `open`: it accepts jobs."""
 
     name: str
     default: bool
@@ -133,7 +133,7 @@ class SessionState:
 
     @property
     def row(self) -> JobRow | None:
-        """The job; None before there is one."""
+        """Return the job; None before there is one."""
         return self.rows[0] if self.rows else None
 
 

@@ -31,7 +31,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 MAX_COMMANDS = 8
 """Commands at a time on one connection: OpenSSH allows ten channels by default, and one more is opened ahead."""
 MAX_KEY = 1 << 16
-"""Bytes of a file with a private key."""
+"""The limit for a file with a private key, in bytes."""
 MAX_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would read whatever length a packet claims to have."""
 WINDOW = 4 << 20
@@ -216,7 +216,7 @@ class _Packetizer(paramiko.packet.Packetizer):
 
 class _Transport(paramiko.Transport):
     # paramiko has no public way to set either.
-    _active_check_timeout = 1.0  # it looks ten times a second whether the connection is to end, which is a lot with 64 nodes
+    _active_check_timeout = 1.0  # it checks ten times a second whether the connection is to end, which is a lot with 64 nodes
     _channel_handler_table: ClassVar[dict[int, Any]] = {
         number: _feed_bounded(take) if number in {MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA} else take
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()

@@ -76,8 +76,8 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
 
 
 def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
-    """Return the host keys that these files have for `name` or `[name]:port`: all those of the best kind, as OpenSSH accepts
-    any of them. Empty if they have none.
+    """Return the host keys that these files have for `name` or `[name]:port`: all those of the best kind, because OpenSSH
+    accepts any of them. Empty if they have none.
 
     Raises UsageError for a key that is marked as revoked.
     """

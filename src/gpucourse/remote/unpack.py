@@ -27,7 +27,7 @@ T = TypeVar("T")
 _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
 """The longest listing: the names of MAX_FILES files that are here already, and of those that are not sent."""
 OUTPUT_LIMIT = 10 << 30
-"""The most bytes that are stored of one node's outputs, unless the settings set another limit."""
+"""The limit for what is stored of one node's outputs, in bytes, unless the settings set another one."""
 _BESIDE = 4 * _NOTE_BYTES
 """The bytes in a tar besides its files: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
@@ -53,7 +53,7 @@ class _Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputLimits:
-    """The most that is stored: bytes of one file, files and bytes of one node."""
+    """The limits for what is stored: bytes of one file, files and bytes of one node."""
 
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
@@ -89,7 +89,7 @@ def unpack(
 ) -> CollectedOutputs:
     """Unpack one node's tar. `have`: size and time of change of the files that were offered as here already.
 
-    Raises NodeUntrusted if it ends early, is damaged, or holds what was not requested (what was complete before is kept);
+    Raises NodeUntrusted if it ends early, is damaged, or contains what was not requested (what was complete before is kept);
     StorageError before the disk is full.
     """
     refuse_links(paths.node_outputs(node), paths.folder)
@@ -165,7 +165,7 @@ class _Unpacking:
             raise OutsideError(f"{printable(member.name, 80)} is not a file of the run")
         name = member.name.removeprefix("files/")
         if name in self._taken:
-            raise OutsideError(f"it holds two files of the name {printable(name, 80)}")
+            raise OutsideError(f"it contains two files of the name {printable(name, 80)}")
         if member.size > self._limits.max_bytes or self._bytes + member.size > self._limits.output_limit:
             raise OutsideError(f"{printable(name, 80)} has {member.size} bytes, more than the limits allow")
         mode = 0o755 if member.mode & 0o100 else 0o644

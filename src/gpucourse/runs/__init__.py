@@ -1,1 +1,1 @@
-"""Runs: from what the learner typed to a finished record. Nothing here knows how a lab is built."""
+"""Runs: from what the learner typed to a finished record. Nothing here depends on how a lab is built."""

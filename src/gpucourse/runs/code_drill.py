@@ -60,7 +60,7 @@ class Repair:
 
 
 def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every fault in code that this course knows, by its word: what the learner chooses from."""
+    """Return every fault in code that this course has, by its word: what the learner chooses from."""
     return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
 
 

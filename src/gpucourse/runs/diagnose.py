@@ -89,7 +89,8 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
 
 
 def _join_command(plan: StoredPlan) -> str:
-    """Return the environment and the command line of the first node of a plan: the others differ in their number."""
+    """Return the environment and the command line of the first node of a plan: the other nodes' differ only in the node's
+    number."""
     if not plan.commands:
         return ""
     first = plan.commands[0]

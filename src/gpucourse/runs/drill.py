@@ -1,4 +1,4 @@
-"""Runs with an injected fault: an exercise is broken, which of its drills is still open, and whether the learner names the
+"""Breaks an exercise by an injected fault, finds the drill that is still open, and judges whether the learner names the
 fault."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (
-        "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line came.",
+        "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line arrived.",
         "DDP keeps all ranks in step, so the time of a common step says nothing. What does each rank do before they first "
         "meet, or "
         "by itself, without communication?",

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import MissingOutputs
 
 _MAX_NOTES = 20
-"""The most files that were not collected that are named on the screen."""
+"""The limit for the uncollected files that are named on the screen."""
 
 _JUDGING = threading.Lock()
-"""Several runs may be collected at the same time. Drawing and judging have one process each, for one run after the other."""
+"""Several runs may be collected at the same time. Drawing and judging each have one process, which takes one run after the
+other."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
@@ -155,7 +156,7 @@ def _collect(
     """Collect the outputs; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
-    # A script of the learner does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    # A learner's script does not use GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     patterns = (*exercise.outputs, "**") if record.own_script else exercise.outputs
     limit = context.settings.output_limit
     home = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
@@ -185,7 +186,7 @@ def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
 
 
 def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """Return what the script measured, with what this program knows, which overrules the script: the mode, and Slurm's own
+    """Return what the script measured, with what this program adds, which overrules the script: the mode, and Slurm's own
     words."""
     metrics = slurm.add_metrics(_read_node_metrics(watch, record, files), record, files, watch)
     if metrics is not None:
@@ -206,7 +207,7 @@ def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> di
             watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
             return None
         if not isinstance(metrics, dict):
-            watch(Note(text=f"{source} does not hold an object", level="warning"))
+            watch(Note(text=f"{source} does not contain an object", level="warning"))
             return None
         return metrics
     return None

@@ -31,8 +31,8 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True, kw_only=True)
 class LogPart:
-    """The part of each log that is selected: lines that match `grep`; of them the last `tail`; and of all those that came in
-    the last `since` seconds of the run, or, while it runs, of the time until now."""
+    """The part of each log that is selected: the lines that match `grep`; of these, the ones that arrived in the last `since`
+    seconds of the run (while it runs: until now); of these, the last `tail`."""
 
     tail: int | None = None
     since: float | None = None
@@ -56,7 +56,7 @@ class StoredLog:
 
     @cached_property
     def begin(self) -> int:
-        """The position of the first selected byte."""
+        """Return the position of the first selected byte."""
         begin = 0 if self.part.since is None else self._find_moment(self.newest - self.part.since)
         if self.part.tail is None:
             return begin
@@ -75,7 +75,7 @@ class StoredLog:
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
 
     def read_timed(self, start_s: float) -> Iterator[tuple[float, StoredLog, bytes]]:
-        """Yield the selected part in pieces of lines that came together: seconds since `start_s`, this log, the lines. What
+        """Yield the selected part in pieces of lines that arrived together: seconds since `start_s`, this log, the lines. What
         arrived after the last note of a time has the time of that note."""
         times = self._read_times()
         place, end, at, choose = self.begin, 0, 0.0, self._choose
@@ -141,7 +141,7 @@ def select_logs(
 ) -> list[StoredLog]:
     """Return the logs of a run (of one rank), ranks in order and launchers last, each with its selected part.
 
-    Raises UsageError for an unknown rank, and, with `part.since`, if there is no note of when the lines came.
+    Raises UsageError for an unknown rank, and, with `part.since`, if there is no note of when the lines arrived.
     """
     files = runs.files_of(paths, record)
     logs = [
@@ -152,13 +152,15 @@ def select_logs(
         return logs
     moments = [moment for log in logs if (moment := log.find_newest()) is not None]
     if logs and not moments:
-        raise UsageError(f"run {record.id} has no record of when its lines came", hint=f"gpucourse logs {record.id} --tail 20")
+        raise UsageError(
+            f"run {record.id} has no record of when its lines arrived", hint=f"gpucourse logs {record.id} --tail 20"
+        )
     newest = max(moments, default=0.0) if record.has_ended else time.time()
     return [replace(log, newest=newest) for log in logs]
 
 
 def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[float, StoredLog, bytes]]:
-    """Yield the logs in the order in which lines came here: seconds since the run was made, the log, lines that came together.
+    """Yield the logs in the order in which lines arrived: seconds since the run was made, the log, lines that arrived together.
 
     One clock for all ranks, this computer's. What was collected later has the time at which it was collected.
     """

@@ -185,8 +185,8 @@ def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the table over all values: that of the rows which are plotted, else the first. Of long ones the last row of each
-    run."""
+    """Return the table over all values: that of the rows which are plotted, else the first. Of a long table, only the last row
+    of each run."""
     plotted = {plot.rows for plot in exercise.plots}
     for table in sorted(exercise.tables, key=lambda table: table.rows not in plotted):
         rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}

@@ -34,8 +34,8 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     """Return the best state of each part that is handed in, in the manifest's order: from a run or from `try`; open if nothing
     is handed in.
 
-    A result counts only with the very file that was judged, if that is not the course's own. A part that passed gets `error` if
-    the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
+    A result counts only with the very file that was judged, if that is not the course's own. A part that passed becomes `error`
+    if the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
@@ -89,7 +89,7 @@ def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, fil
 
 
 def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
-    """Return whether the code in `file` is that of a solution of the course, and long enough that this is no chance."""
+    """Return whether the code in `file` is that of a solution of the course, and is too long for this to be chance."""
     return part_files.is_solution(file, _course_folder(context, exercise) / part.file)
 
 
@@ -126,7 +126,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
 
 
 def _check_packages(part: LearnerPart) -> None:
-    """Check that this computer has what the part's judge needs beside torch, before a process starts. Raises MissingError."""
+    """Check that this computer has what the part's judge needs besides torch, before a process starts. Raises MissingError."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
             f"{', '.join(missing)} is not installed on this computer",
@@ -158,7 +158,7 @@ def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
     """Return the verdict on each part that is needed, as it was when the run started: its judge's, then that of the run's
-    checks about it."""
+    checks on it."""
     files = runs.files_of(context.paths, record)
     results: list[PartResult] = []
     for part in exercise.yours:
@@ -178,8 +178,8 @@ def judge_parts(
 
 
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
-    """Return whether a run had the learner's part: a run of an earlier version had none, and in place of a batch file of the
-    learner the course's own may have been submitted."""
+    """Return whether a run had the learner's part: a run of an earlier version had none, and the course's own batch file may
+    have been submitted in place of the learner's."""
     if not files.yours_file(part.file).is_file():
         return False
     return not part.submit or files.batch(PurePath(part.file).stem).is_file()
@@ -267,7 +267,7 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
-    A part that only a run checks it stays as that run left it. Raises MissingError."""
+    A part that only a run checks stays as that run left it. Raises MissingError."""
     results = _read_kept(context.paths, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:

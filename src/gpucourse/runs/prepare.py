@@ -1,4 +1,4 @@
-"""From a resolved run to a launch plan on live nodes: everything that happens before a run starts."""
+"""Turns a resolved run into a launch plan on live nodes: everything that happens before a run starts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
 
 
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
-    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab enters."""
+    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab logs in to."""
     place = deployment.inventory.head.label if deployment.inventory else deployment.stack
     target = (
         f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
@@ -127,7 +127,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     values = resolve_parameters(exercise, request.settings, local=local)
     if request.nodes is not None and request.nodes < 1:
         raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
-    # A script of the learner is used as it is: it gets what was typed, not parameters that it may not know.
+    # A script of the learner is used as it is: it receives what was typed, not parameters that it may not have.
     passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
@@ -178,7 +178,7 @@ def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
-    """Return what ranks may know of the link between simulated nodes, if it was given a speed."""
+    """Return what ranks are told of the link between simulated nodes, if it was given a speed."""
     if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse

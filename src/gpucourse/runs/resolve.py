@@ -1,5 +1,5 @@
-"""From what the learner typed to what it names: the exercise, its module, the launcher, the lab, the kind of a script of the
-learner's own. It is found once, and passed on."""
+"""Finds what the learner's words name: the exercise, its module, the launcher, the lab, the kind of the learner's own script.
+It is found once, and passed on."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class RunRequest:
 
     @property
     def place(self) -> str:
-        """The folder of the run below `runs/`."""
+        """Return the folder of the run below `runs/`."""
         return runs.script_place(self.script) if self.script else self.exercise
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A request, and what it names: found once, and passed on. `module` is the one of the exercise, `lab` the one on whose lab
-    the run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
+    """A request, and what it names: found once, and passed on. `module` is the exercise's, `lab` the module on whose lab the
+    run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
     learner's own script, if one runs in the exercise's place."""
 
     request: RunRequest
@@ -79,7 +79,7 @@ class ResolvedRun:
 
     @property
     def is_own_batch(self) -> bool:
-        """Return whether the learner's own file goes to sbatch as it is."""
+        """Return whether the learner's own file is passed to sbatch as it is."""
         return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
 
 
@@ -163,5 +163,5 @@ def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
     """Return the place where a run would happen: on the lab that is on record, else on the target of a new one."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
-    existing = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, also if it is stopped or not ready
+    existing = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, even if it is stopped or not ready
     return RunLocation(run.request.target or (existing[0].mode if existing else context.settings.target))

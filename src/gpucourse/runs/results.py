@@ -34,7 +34,7 @@ def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerd
 
 
 def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
-    """Return the verdict that is handed in for an exercise. A verdict on a script of the learner, as earlier versions handed it
+    """Return the verdict that is handed in for an exercise. A verdict on a learner's own script, which earlier versions handed
     in, does not count."""
     verdict = read_stored_verdict(paths, exercise_id)
     if verdict is None:
@@ -47,8 +47,8 @@ def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseV
 
 
 def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course's
-    question is another one now. Raises MissingError for a damaged file."""
+    """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course asks
+    another question now. Raises MissingError for a damaged file."""
     from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
 
@@ -98,7 +98,7 @@ def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
 
 
 def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, ...]:
-    """Return a check that did not pass, if the ranks made other process groups than were planned and the exercise is about
+    """Return a check that did not pass, if the ranks made process groups other than the planned ones, and the exercise is about
     that: one of its checks reads how many ranks there are."""
     about_all = any(check.comparison[1] == "plan.world_size" for check in exercise.checks)
     if not record.split_world or not about_all:

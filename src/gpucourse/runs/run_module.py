@@ -1,4 +1,4 @@
-"""`run MODULE --all`: every exercise of a module on every lab of it that is up, one after the other."""
+"""`run MODULE --all`: every exercise of a module on each of its labs that is up, one after the other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them. `runs` does so
-with all of them, `cancel` ends one."""
+"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them. `runs`
+finishes all of them; `cancel` ends one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, even if another process follows it; for `limit_s` at most if it is this process."""
+    """Follow a run to its end, even if another process follows it; for at most `limit_s` if this process follows it."""
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as has_lock:
             record = _reread(context, record) if has_lock else runs.reread(context.paths, record)

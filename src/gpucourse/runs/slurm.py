@@ -138,7 +138,7 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
 
 
 def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int:
-    """Return the GPUs that the job gets on each node. An exercise that was not written for Slurm gets one for each of its
+    """Return how many GPUs the job has on each node. An exercise that was not written for Slurm has one for each of its
     processes, as far as the nodes have them."""
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
     if request.exercise.launch.slurm is None:
@@ -165,7 +165,7 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     repairs a lab."""
     name = partition.name
     if not gpus and request.exercise.launch.slurm_request.gpus:
-        text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
+        text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without one"
         watch(Note(text=text, level="warning"))
     tasks = batch.tasks_of(request, gpus)
     fitting = [node for node in partition.nodes if node.gpus >= gpus and node.cores >= tasks]
@@ -201,7 +201,7 @@ def _format_command(request: LaunchRequest) -> str:
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
     """Return the nodes that jobs run on, by Slurm's names, which in a lab are those of its inventory. None for a cluster that
-    exists already: its inventory holds the machines for logins, and other people name its nodes."""
+    exists already: its inventory lists the login machines, and other people name its nodes."""
     if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)

@@ -132,7 +132,7 @@ def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, p
 
 
 def _watch(open_session: OpenSession, over: threading.Event) -> None:
-    """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is taken again."""
+    """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is repeated."""
     from gpucourse.remote.slurm_client import session
 
     nap = _LOOK_S[0]

@@ -60,7 +60,7 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
-    """Return the records of all stacks, by name; and why others cannot be read, by stack, for callers that must not stop at
+    """Return the records that can be read, by name, and why the others cannot, by stack, for callers that must not stop at
     them."""
     return read_each([file.stem for file in sorted(paths.deployments.glob("*.json"))], lambda stack: load(paths, stack))
 

@@ -39,7 +39,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 
 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
-    """Replace the named copies that differ from the course's files by these, and keep the learner's versions.
+    """Replace the named copies that differ from the course's files, and keep the learner's versions.
 
     Returns each restored file, with the path of the learner's copy; None if there was none.
     """

@@ -66,7 +66,7 @@ def to_plain(record: object) -> Any:
 def read_record(path: Path, kind: type[T]) -> T | None:
     """Return the dataclass stored at `path`; None if there is no such file.
 
-    Raises NewerFormat if the file's version is above the dataclass's own, MissingError if it cannot be read, does not fit the
+    Raises NewerFormat if the file's version is above the dataclass's, MissingError if it cannot be read, does not fit the
     dataclass, or is larger than any record; the file is never changed.
     """
     return convert_record(path, read_json(path), kind)
@@ -89,8 +89,8 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
 
 
 def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T], dict[K, MissingError]]:
-    """Return the records that `read` returns for these keys, and why others cannot be read, for callers that must not stop at
-    them."""
+    """Return the records that `read` returns for these keys, and why the others cannot be read, for callers that must not stop
+    at them."""
     records: list[T] = []
     errors: dict[K, MissingError] = {}
     for key in keys:
@@ -102,7 +102,7 @@ def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T]
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
-    """Check that a record's values can be used: its names become parts of paths, its times are used in calculations. Raises
+    """Check that a record's values can be used: its names become parts of paths, and its times are used in calculations. Raises
     MissingError that names the record at `path`."""
     try:
         for name in names:

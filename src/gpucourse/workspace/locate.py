@@ -52,7 +52,7 @@ def settings_text() -> str:
 
 @dataclass(kw_only=True)
 class Identity:
-    """The identity of a workspace: `version` is the layout's, `id` distinguishes two workspaces."""
+    """The identity of a workspace: `version` is that of its layout; `id` distinguishes it from other workspaces."""
 
     version: int = 1
     id: str
@@ -116,8 +116,7 @@ def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def expand(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the path with `~` replaced: a shell does not replace it after `=` and in quotes. Raises HomeMissing,
-    UsageError."""
+    """Return the path with `~` replaced: a shell does not replace it after `=` or in quotes. Raises HomeMissing, UsageError."""
     if path.parts[:1] == ("~",):
         return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
     try:

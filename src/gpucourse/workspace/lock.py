@@ -1,4 +1,5 @@
-"""Locks that end with their process: one for each stack and each run, one for a Terraform, one for the host of simulated nodes.
+"""Locks that end with their process: one for each stack and each run, one for a running Terraform, one for the host of
+simulated nodes.
 
 A lock is a file that the kernel locks for every process that has it open, so a child that inherits it holds it too. The file
 contains the holder's name for processes that wait. Drivers of simulated nodes start with the standard library alone: anything
@@ -29,7 +30,7 @@ def hold_lock(
     on_wait: Callable[[str], None] = lambda _holder: None,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Hold the lock for the block, signed with `purpose` unless that is empty; yields its open file.
+    """Hold the lock for the block, signed with `purpose` unless that is empty; yield its open file.
 
     If another process holds it: call `on_wait` once with its name, call `check` at each attempt (an error that it raises ends
     the wait), and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
@@ -53,7 +54,7 @@ def hold_lock(
 
 @contextmanager
 def try_lock(path: Path, purpose: str) -> Iterator[bool]:
-    """Hold the lock for the block if no other process does; yields whether it is held."""
+    """Hold the lock for the block if no other process does; yield whether it is held."""
     file = _create_and_take(path)
     try:
         if file is not None:

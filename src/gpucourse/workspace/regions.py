@@ -1,6 +1,6 @@
 """Every cloud region in which this workspace ever built: recorded before anything is created there, and never removed.
 
-A needless search for leftovers in a region costs a second; a missing one costs money.
+A needless search for leftovers in a region costs a second; a missed one costs money.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """Return the records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be
-    read, for callers that must not stop at them."""
+    """Return the records that can be read, of all runs (of one exercise, or of one script by its place), oldest first; and why
+    the others cannot, for callers that must not stop at them."""
     records, errors = read_each(map(RunPaths, sorted(list_folders(paths, place))), lambda files: _read(files.record))
     return sorted(records, key=_order), errors
 
@@ -152,8 +152,8 @@ def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord
 
 
 def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
-    """Return the run with that id, or with a part of it that matches only one, or of an exercise's number; with None, the
-    newest.
+    """Return the run with that id, the newest run of that exercise or script, or the only run whose id begins or ends with that
+    word; with None, the newest of all.
 
     Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
     """
@@ -173,7 +173,7 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
         if len(matches) == 1:
             return matches[0]
         newest = ", ".join(record.id for record in matches[-4:])
-        raise UsageError(f"'{name}' fits {len(matches)} runs", hint=f"type more of it: {newest}")
+        raise UsageError(f"'{name}' matches {len(matches)} runs", hint=f"type more of it: {newest}")
     if _NUMBER.fullmatch(name):
         raise UsageError(f"{name} has no run yet", hint=f"gpucourse run {name}")
     if error := next((error for files, error in errors.items() if _fits(files.folder.name, name)), None):

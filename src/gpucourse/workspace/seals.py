@@ -18,7 +18,7 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """The files of a run that checks and questions read."""
 
 _MAX_LENGTH, _MAX_PARTS = 2300, 201
-"""The most characters and parts of a file's name: more than the limits for outputs collected from a node."""
+"""The limits for the characters and the parts of a file's name: above those for outputs collected from a node."""
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
@@ -41,7 +41,7 @@ def find_changed_files(
     """Return the files that were changed or removed since the run. `names`: only these, if the run had them. `seal`: its
     digests, if the caller has just read them.
 
-    Evidence that was added later is named as well. A verdict is left out: it is computed again from the rest.
+    Evidence that was added later is named as well. A verdict is left out: it is recomputed from the rest.
     """
     complete(files)
     seal = read_seal(files) if seal is None else seal
@@ -56,8 +56,8 @@ def find_changed_files(
 
 
 def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
-    """Store the record of a run and the seal `document`, which gets the digests of the record and of the files that the
-    program changed (`changed_names`): first the record under a temporary name, then the seal, then the record under its name.
+    """Store the record of a run and the seal `document`, to which the digests of the record and of the files that the program
+    changed (`changed_names`) are added: first the record under a temporary name, then the seal, then the record under its name.
     If this is interrupted, `complete` does the rest, so that no record with an end lacks a seal."""
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
@@ -70,8 +70,8 @@ def save_sealed(files: RunPaths, record: object, document: object, *, changed_na
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give its name to a record that `save_sealed` had sealed when it was interrupted; return whether there was one. A record
-    that was changed since is left alone, unread. `seal`: its digests, if the caller has just written them."""
+    """Give a record its final name if `save_sealed` had sealed it when it was interrupted; return whether there was one. A
+    record that was changed since is left alone, unread. `seal`: its digests, if the caller has just written them."""
     if not files.next_record.exists():
         return False
     ((_, sealed),) = digests_inside(files.folder, [files.next_record.name])

@@ -1,4 +1,4 @@
-"""`gpucourse.yaml`: the learner's settings. Strict, because it is written by hand; complaints name the file, the key, the
+"""`gpucourse.yaml`: the learner's settings. Strict, because it is written by hand; complaints name the file, the key and the
 reason."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Settings(BaseModel):
     )
     host_pythons: dict[str, str] = Field(
         default_factory=dict,
-        description="the interpreter of hosts that need another one than node_python: user@name:port to path",
+        description="the interpreter of hosts that need one other than node_python: user@name:port to path",
     )
     shared_folder: str = Field(
         default="",
@@ -77,14 +77,14 @@ class Settings(BaseModel):
     def _check_text(cls, value: str | tuple[str, ...] | dict[str, str]) -> str | tuple[str, ...] | dict[str, str]:
         texts = (value,) if isinstance(value, str) else (*value, *(value.values() if isinstance(value, dict) else ()))
         if not all(map(is_shown, texts)):
-            raise ValueError("must not hold control characters")
+            raise ValueError("must not contain control characters")
         return value
 
     @field_validator("shared_folder")
     @classmethod
     def _check_folder(cls, value: str) -> str:
         if value and not value.startswith("/"):
-            raise ValueError("must be a whole path, such as /scratch/me")
+            raise ValueError("must be an absolute path, such as /scratch/me")
         return value
 
     @field_validator("ssh_proxy_command")
@@ -116,8 +116,8 @@ class Settings(BaseModel):
 
 
 def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
-    """Read the settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, also about a
-    target that is not among `targets`, if any are given."""
+    """Read the settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, including
+    one about a target that is not among `targets`, if any are given."""
     hint = f"fix {path}, or delete it to get the defaults back"
     try:
         document = read_document(read_bounded(path.resolve(), MAX_BYTES))
@@ -131,7 +131,7 @@ def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
     if document.complaints:
         raise ManifestError([_place(path, complaint) for complaint in document.complaints[:_MAX_COMPLAINTS]], hint=hint)
     if not isinstance(document.data, dict):
-        raise ManifestError([f"{path}: must hold keys and values, not a {type(document.data).__name__}"], hint=hint)
+        raise ManifestError([f"{path}: must contain keys and values, not a {type(document.data).__name__}"], hint=hint)
     try:
         return Settings.model_validate(document.data, context=tuple(targets))
     except ValidationError as error:

@@ -146,7 +146,7 @@ def _is_closed(folder: Path) -> bool:
 
 
 def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
-    """Yield why a folder above `root` cannot be trusted: another user could replace `root` by their own folder after it was
+    """Yield why a folder above `root` cannot be trusted: another user could replace `root` with their own folder after it was
     checked. In a sticky folder, such as /tmp, they cannot. Root may own any of them."""
     if not os.access(root, os.F_OK):
         return
@@ -177,7 +177,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
         return None
     if status.st_mode & stat.S_IWOTH:
         return f"every user of this computer may write to {text}"
-    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then the most that the list allows
+    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits then limit what the list allows
         return f"an access list (getfacl) lets others write to {text}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):
         return f"the group {_group(status.st_gid)} may write to {text}"

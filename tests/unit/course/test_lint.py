@@ -64,7 +64,7 @@ def test_lint_compares_the_choices_of_script_and_manifest(clean_course: Any) -> 
 
 
 SPLIT = "modules/07-rivers/module.yaml: exercises.0.hints: {!r} has no quotes in an inline list, "
-CURE = "where every comma begins a new item: put each text in quotes, or write one item a line, line {}"
+CURE = "where every comma begins a new item: put each text in quotes, or write one item per line, line {}"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 5
         ("a: " * 3000, "not YAML"),
         ('spot: !!int ""\n', "has a tag"),
         ("owner: !!python/object/apply:os.system [id]\n", "has a tag"),
-        ("".join(f"k{n}: 1\n" for n in range(60_000)), "holds more than 25000 keys and values"),
+        ("".join(f"k{n}: 1\n" for n in range(60_000)), "contains more than 25000 keys and values"),
         ("x" * (1 << 21), "larger than"),
         ("target: local\ntarget: local\n", "appears twice"),
         ("a: \x01\n", "not YAML"),

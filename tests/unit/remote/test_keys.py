@@ -123,5 +123,5 @@ def test_parse_pinned_keys_returns_all_of_a_node_and_needs_one() -> None:
 
 def test_make_other_key_error_names_the_key_on_record() -> None:
     error = make_other_key_error(NODE, "ssh-ed25519 SHA256:x")
-    assert "127.0.0.1:2200 shows another host key (ssh-ed25519 SHA256:x) than the one on record (SHA256:" in error.what
+    assert "127.0.0.1:2200 shows a different host key (ssh-ed25519 SHA256:x) from the one on record (SHA256:" in error.what
     assert "an unreadable key" in make_other_key_error(replace(NODE, host_key="ssh-ed25519 Q"), "x").what

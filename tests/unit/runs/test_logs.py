@@ -117,7 +117,7 @@ def test_select_logs_has_ranks_in_order_and_launchers_last(learning: Learning) -
     with pytest.raises(UsageError, match="has no log of rank 7") as caught:
         select_logs(learning.context.paths, record, 7)
     assert caught.value.hint == "its ranks: 0, 1"
-    with pytest.raises(UsageError, match="has no record of when its lines came"):
+    with pytest.raises(UsageError, match="has no record of when its lines arrived"):
         select_logs(learning.context.paths, record, part=LogPart(since=5))
 
 

@@ -45,7 +45,7 @@ def test_find_takes_any_part_that_fits_one_run(paths: WorkspacePaths, target: st
 
 
 def test_find_refuses_a_part_that_fits_several(paths: WorkspacePaths) -> None:
-    with pytest.raises(UsageError, match="fits 2 runs") as caught:
+    with pytest.raises(UsageError, match="matches 2 runs") as caught:
         runs.find(paths, "otter")
     assert "20260102-100000-otter" in caught.value.hint
 

@@ -88,7 +88,8 @@ def read_load_per_core(loadavg: str, cores: int) -> float:
     """Return how many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512
     4711".
 
-    If all wait for a core, a process that was stopped runs first afterwards and loses little. The averages lag a minute behind.
+    If all processes wait for a core, one that was stopped runs first afterwards and loses little. The averages lag a minute
+    behind.
     """
     try:
         running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # without this process

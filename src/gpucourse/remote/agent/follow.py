@@ -33,8 +33,8 @@ class LogStreams:
             self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
 
     def send(self, *, whole: bool, ended: Collection[str] = ()) -> bool:
-        """Send what is new: one piece of each log, everything of those that have ended, or of all with `whole`. Return whether
-        there was anything."""
+        """Send what is new: one piece of each log; all of it for the logs in `ended`, and for every log with `whole`. Return
+        whether there was anything."""
         has_sent = False
         for name, stream in self.streams.items():
             with suppress(FileNotFoundError):  # the run was removed meanwhile

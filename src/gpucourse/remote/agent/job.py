@@ -58,7 +58,7 @@ class Job:
 
     def read(self, *names: str) -> dict[str, Any]:
         """Return the JSON object in that file; an empty one if it is not there."""
-        import json  # ten milliseconds, for which the script of a rank does not wait
+        import json  # takes ten milliseconds, which a rank's script need not wait for
 
         try:
             with open(self.path(*names), "rb") as file:
@@ -151,7 +151,7 @@ class Job:
                 continue  # it is gone, or belongs to another user: the next look decides
 
     def ranks(self) -> dict[int, dict[str, Any]]:
-        """Return how each rank ended that has ended and was not restarted."""
+        """Return how the ranks ended that have ended and were not restarted."""
         return {rank: end for rank, life, end in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, Any]]]:

@@ -16,10 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 _ASK_S, _LOOK_S = 5.0, 20.0
-_PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
+_PORTS = 24  # to choose from, so that few of several runs that begin at the same moment choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
-# Importing `importlib.metadata` costs 40 ms of the processor, which a launch, that needs no versions, saves.
+# Importing `importlib.metadata` takes 40 ms of processor time, which a launch saves, since it needs no versions.
 _INSTALLED = """
 import importlib.util, json, sys
 def version(name):
@@ -37,8 +37,8 @@ print(json.dumps(found))
 
 
 def probe(request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that
-    are missing, free `ports`."""
+    """Return what a launch needs to know about this node: `modules` that its Python can import (and their `versions`),
+    `programs` that are missing, free `ports`."""
     return {
         "python_version": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
@@ -74,7 +74,7 @@ def describe(python: str) -> dict[str, Any]:
 
 
 def look() -> dict[str, Any]:
-    """Return what a machine must have to become a node, and what tells it from others."""
+    """Return what a machine must have to become a node, and what distinguishes it from others."""
     folder = os.path.realpath(os.path.expanduser("~"))
     room, place = os.statvfs(folder), os.stat(folder)
     gpu_lines = _run("nvidia-smi", "-L", timeout_s=_LOOK_S).splitlines()

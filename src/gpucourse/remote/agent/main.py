@@ -112,7 +112,7 @@ def _work_in_background(verb: str, job: Job, words: list[str]) -> None:
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:
     """Send the results of a run, or its logs. `words`: how much of each log the client has; a lone `-` means that this is on
-    standard input, one a line."""
+    standard input, one per line."""
     if verb == "pack":
         from gpucourse.remote.agent import pack
 

@@ -21,7 +21,7 @@ Refusal = Tuple[str, str]
 """A file that is not sent, and why."""
 
 MAX_FILES = 20_000
-"""The most results of one node that are sent; a script that writes more has to pack them."""
+"""The limit for the results of one node that are sent; a script that writes more has to pack them."""
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. The files are between them, under `files/`."""
@@ -30,7 +30,7 @@ EVERYTHING = "**"
 """The pattern for all of the work folder: it is walked, not matched, because matching follows links without end."""
 
 MAX_NAMED = 2000
-"""The most files that are named as not sent; the rest is counted."""
+"""The limit for the files that are named as not sent; the rest are counted."""
 
 PACKED = "packed.json"
 """The last request for which everything was sent, and when that began: `prune` uses it."""
@@ -58,7 +58,8 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
 
 
 def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[Refusal]]:
-    """Return the names of the files to send, of those that the client has unchanged, and what is not sent, with the reason."""
+    """Return the names of the files to send, the names of those that the client has unchanged, and what is not sent, with the
+    reason."""
     have, output_limit = request["have"], request["output_limit"]
     unchanged = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = output_limit - sum(infos[name].st_size for name in unchanged)
@@ -68,7 +69,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
     for name, info in infos.items():
         reason = _find_objection(info, request["max_bytes"])
         if reason is None and name not in unchanged and info.st_size > room:
-            reason = f"with it the outputs of this node were more than {_format_size(output_limit)} (output_limit)"
+            reason = f"with it the outputs of this node would exceed {_format_size(output_limit)} (output_limit)"
         if reason is not None:
             unsent.append((name, reason))
         elif name in unchanged:
@@ -80,7 +81,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
 
 
 def _shorten(refusals: list[Refusal]) -> list[Refusal]:
-    """Return what is not sent, as JSON can hold it; beyond MAX_NAMED only how many more there are."""
+    """Return what is not sent, in a form for JSON; beyond MAX_NAMED only how many more there are."""
     named = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
         more = len(refusals) - MAX_NAMED
@@ -92,8 +93,8 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     """Return what may be sent, as name -> path: everything in outputs/, then what the globs match in work/ and outputs/ does
     not have; and what may not be sent.
 
-    An uploaded file that is unchanged, and what Python keeps of its modules, are no results; nor is a link to what is sent
-    under its own name.
+    An uploaded file that is unchanged, and the bytecode of modules, are not results; nor is a link to what is sent under its
+    own name.
     """
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
@@ -163,7 +164,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _spell_out(name: str) -> str:
-    """Return a name with those bytes escaped that are not UTF-8: JSON cannot hold them."""
+    """Return a name with the bytes escaped that are not UTF-8: JSON cannot contain them."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -17,7 +17,7 @@ _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove these runs from this node, which the client has, except for the newest KEPT; a run's id begins with its time. A
+    """Remove these runs, which the client has, from this node, except for the newest KEPT; a run's id begins with its time. A
     run that has not ended stays, and so does a run with any file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
     names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
@@ -35,7 +35,7 @@ def prune(run_ids: list[str]) -> None:
 
 def is_collected(job: Job) -> bool:
     """Return whether everything that the run left was sent: no output was refused or is newer, and the work folder has nothing
-    besides outputs, uploaded files, and what Python keeps of its modules."""
+    besides outputs, uploaded files, and the bytecode of modules."""
     packed = job.read(pack.PACKED)
     if not packed:
         return False

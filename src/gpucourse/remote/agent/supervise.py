@@ -150,7 +150,8 @@ def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[byte
 
 
 def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: int) -> str:
-    """Wait and return `exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile keep the logs to their limit."""
+    """Wait and return `exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile keep the logs within their
+    limit."""
     limit = job.log_limit()
     while True:
         job.trim_logs(limit)

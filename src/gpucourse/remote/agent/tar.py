@@ -11,8 +11,8 @@ PIECE = 1 << 18
 
 
 def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Iterator[bytes]:
-    """Yield a tar of these members in pieces of a good size. The content of each has exactly the size that its header says. A
-    member is requested when those before it were read."""
+    """Yield a tar of these members in pieces of a suitable size. The content of each has exactly the size that its header says.
+    A member is requested only after those before it were read."""
     buffer = bytearray()
     for member, content in members:
         header = member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")

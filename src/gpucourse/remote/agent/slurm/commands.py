@@ -26,7 +26,7 @@ _DROPPED = re.compile(
 
 
 class Controller(JobRefused):
-    """Slurm refused, or did not answer; `message` holds its own words."""
+    """Slurm refused, or did not answer; `message` contains its own words."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "slurm")
@@ -113,7 +113,7 @@ def user_name() -> str:
 
 
 def host() -> str:
-    """Return the name of this machine, as Slurm knows machines."""
+    """Return the name of this machine, as Slurm names machines."""
     return socket.gethostname().split(".")[0]
 
 

@@ -1,6 +1,6 @@
 """Sending the logs of a run under Slurm from the shared folder, and asking Slurm now and then about its state.
 
-No process of this stays on the node that accepts jobs: it lives as long as the connection of its request.
+No process of ours stays on the node that accepts jobs: this one lives as long as the connection of its request.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Owners:
         self._is_spread, self._ranks = request["spread"], request["ranks"] or 1
 
     def find(self, names: list[str], *, at_last: bool) -> Iterator[tuple[str, str, int | None]]:
-        """Yield the name, the node and the rank (None: the launcher) of those of these files that are logs and whose node is
+        """Yield the name, the node and the rank (None: the launcher) of each of these files that is a log and whose node is
         known."""
         rows = {row["job"]: row for row in self._read_rows()} if names else {}
         for name in names:
@@ -111,9 +111,9 @@ class _Owners:
         return rows
 
     def _find_owner(self, name: str, rows: dict[str, Row], *, at_last: bool) -> tuple[str, int | None] | None:
-        """Return the node and the rank of a log; None for a file that is no log, or while its node is not
-        known. Slurm names the file after the host; if nodes share this host, Slurm's list of the job's nodes decides, and
-        `at_last` the node that sends the log."""
+        """Return the node and the rank of a log; None for a file that is no log, or while its node is not known. Slurm names
+        the file after the host; if nodes share this host, Slurm's list of the job's nodes decides; without one, `at_last`, the
+        node that sends the log."""
         if name == "launcher.log":
             return "", None
         match = _JOB_LOG.match(name) or _RANK_LOG.match(name)

@@ -9,7 +9,7 @@ from gpucourse.remote.agent.slurm import commands, words
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LATER_JOBS = 1000
-"""The most later jobs that are reported."""
+"""The limit for later jobs that are reported."""
 
 WATCH = "watch"
 """The lock of the process that asks Slurm about a run, so that a change is reported once."""
@@ -69,14 +69,14 @@ def list_later_jobs(job: Job) -> list[Row]:
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has of this run's folder and the folders below; without those that have ended unless
-    `with_ended` is set."""
+    """Return the jobs that Slurm has for this run's folder and the folders below; unless `with_ended` is set, without those
+    that have ended."""
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():
         number, _, remainder = line.strip().partition("|")
         state, _, remainder = remainder.partition("|")
-        name, _, folder = remainder.rpartition("|")  # a name may hold anything
+        name, _, folder = remainder.rpartition("|")  # a name may contain anything
         is_below = os.path.join(os.path.realpath(folder), "").startswith(root)
         if number.isdigit() and is_below and (with_ended or words.phase(state) != words.ENDED):
             queued.setdefault(number, {"job": number, "name": name, "state": state})

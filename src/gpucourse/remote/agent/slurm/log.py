@@ -39,7 +39,7 @@ def note(job: Job, first: str, *more: str) -> None:
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
-    """Write what changed: a line for each job; if they are many, a line for each that failed, and how many are in which
+    """Write what changed: a line for each job; if there are many, a line for each that failed, and how many are in each
     state."""
     pairs = list(zip(old_rows, new_rows))  # `strict` is not in Python 3.7
     if len(new_rows) <= MAX_LINES:
@@ -95,7 +95,7 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
         lead = f"It was {old_state} when it was last seen. " if old_state != "SUBMITTED" else ""
         note(
             job,
-            f"{name}: Slurm does not know it any more, and it left no note, so how it ended is unknown",
+            f"{name}: Slurm has forgotten it, and it left no note, so how it ended is unknown",
             f"{lead}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then the job is lost and "
             "must be run again",
         )
@@ -104,7 +104,7 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
     elif new_state == "PREEMPTED":
         note(job, f"{name} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
     elif reason == words.SIGNALLED:
-        cause = "its time limit, scancel or preemption; Slurm does not know the job any more, so it is unknown which"
+        cause = "its time limit, scancel or preemption; Slurm has forgotten the job, so it is unknown which"
         note(job, f"{name} is {new_state}: a signal ended it ({cause})")
     else:
         note(job, f"{name} is {new_state}{' on ' + new['node'] if new.get('node') else ''}")
@@ -153,7 +153,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return which of these nodes accept no jobs, in Slurm's words; empty if none, or if Slurm does not answer."""
+    """Return which of these nodes accept no jobs, in Slurm's words; empty if all do, or if Slurm does not answer."""
     try:
         rows = commands.list_nodes("-n", nodes)
     except commands.Controller:

@@ -108,7 +108,7 @@ def _make_places(job: Job) -> dict[str, str]:
     """Return where the jobs put temporary files, below the run's folder, and where libraries keep files from one run to the
     next.
 
-    If no path to that folder is short enough for sockets, they get the folder that the cluster sets for them.
+    If no path to that folder is short enough for sockets, they use the folder that the cluster sets for them.
     """
     places = scratch.make_caches(commands.environment())
     temporary = scratch.make_shared(job, _is_on_one_machine)
@@ -151,7 +151,7 @@ def _show_queue(job: Job, *, cancel_last: bool) -> None:
 
 
 def _cancel_last(job: Job, rows: list[Row]) -> None:
-    """Cancel the last job as the exercise wants it: that is no failure of the run."""
+    """Cancel the last job, as the exercise requires: that is not a failure of the run."""
     *earlier_jobs, last_job = jobs.list_submitted_jobs(job)
     job.write("jobs.json", {"jobs": [*earlier_jobs, dict(last_job, asked=True)]}, flush=True)
     with job.holding(jobs.WATCH):

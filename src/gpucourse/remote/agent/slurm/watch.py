@@ -97,7 +97,7 @@ def request_end(job: Job) -> list[str]:
 
 
 def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
-    """Wait until Slurm reports that every job has ended for which `request_end` was called, and end those that the run's own
+    """Wait until Slurm reports that every job for which `request_end` was called has ended, and end those that the run's own
     jobs submitted; return the state. Raises Controller if they do not end."""
     deadline = time.monotonic() + proof_s
     rows: list[Row] = []
@@ -145,8 +145,8 @@ def _nap_until(deadline: float) -> Iterator[None]:
 
 
 def _query_rows(job: Job, old_rows: list[Row]) -> list[Row]:
-    """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the accounting or the job's own
-    note."""
+    """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the answer of the accounting or the
+    job's own note."""
     open_rows = [row for row in old_rows if not words.is_over(row)]
     if not open_rows:
         return old_rows
@@ -296,8 +296,8 @@ def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
 
 
 def _read_rank_notes(job: Job, *, killed: bool) -> list[Row]:
-    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` holds code, node and time. With `killed`, a rank
-    that has begun and whose end was not written down counts as ended with its job."""
+    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` contains code, node and time. With `killed`, a
+    rank that has begun and whose end was not written down counts as ended with its job."""
     ends: list[Row] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")

@@ -45,7 +45,7 @@ STATES = {
     "BOOT_FAIL": (ENDED, "lost"),
     "LAUNCH_FAILED": (ENDED, "lost"),  # documented since 23.11
     "RECONFIG_FAIL": (ENDED, "lost"),
-    "FORGOTTEN": (ENDED, "lost"),  # ours: Slurm does not know it any more, and it left no note
+    "FORGOTTEN": (ENDED, "lost"),  # ours: Slurm has forgotten it, and it left no note
 }
 
 AT_WORK = ("idle", "mixed", "allocated", "completing", "planned")
@@ -90,7 +90,8 @@ ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 NODES = "%N|%P|%T|%G|%c|%a|%E"
 
 MAX_RANGE = 10_000
-"""The most numbers that are read from one range: a script can print any line, and a hostile node can name any nodes."""
+"""The limit for the numbers that are read from one range: a script can print any line, and a hostile node can name any
+nodes."""
 
 _TASK_FAILED = re.compile(
     r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"

@@ -1,15 +1,15 @@
-"""Notes how large the process groups are that a rank makes, so that the world of a run can be compared with its plan.
+"""Notes the size of each process group that a rank makes, so that the world of a run can be compared with its plan.
 
 torch 2.5 and later load this by themselves, by the entry point `torch.backends` beside it: nothing is imported for a script
-that does not import torch, and none is changed. A line with 0 means that torch was imported, each other line is the size of a
-group. It must run with the Python of any node.
+that does not import torch, and no script is changed. A line with 0 means that torch was imported, each other line is the size
+of a group. It must run with the Python of any node.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
 A group whose ranks torch only simulates is no group of the run's ranks: a script makes one to predict something, such as the
 memory of a rank among 64. For such a group a word is written instead of a size.
 
-It wraps the function with which torch keeps a group that was made, not init_process_group itself: if that fails, its
-traceback must hold no line that is not the script's or torch's.
+It wraps the function with which torch keeps a group that was made, not init_process_group itself: if that fails, its traceback
+must contain only lines of the script and of torch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 FILE = "GPUCOURSE_GROUP_FILE"
 MODULE, FUNCTION = "torch.distributed.distributed_c10d", "_update_default_pg"
 SIMULATED = {"fake", "threaded"}
-"""The backends of torch whose ranks are no processes."""
+"""The backends of torch whose ranks are not processes."""
 
 
 def note_groups() -> None:
@@ -42,7 +42,7 @@ def note_groups() -> None:
 
 
 def _get_backend(module: Any, group: Any) -> str:
-    """Return the name of a group's backend; empty if torch does not know it."""
+    """Return the name of a group's backend; empty if torch has none."""
     try:
         return str(module.get_backend(group))
     except (AttributeError, ValueError):
