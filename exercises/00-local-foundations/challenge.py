@@ -36,7 +36,7 @@ def ask(number: int) -> Question:
 
 
 def read(answer: str) -> tuple[int, int]:
-    """First and last rank of an answer such as 40-47. Raises ValueError if it is not a range."""
+    """Return the first and last rank of an answer such as 40-47. Raises ValueError if it is not a range."""
     match = ANSWER.fullmatch(answer)
     if not match:
         raise ValueError(f"{answer!r} is not a range of ranks: write the first and the last, such as 40-47")

@@ -27,13 +27,13 @@ class Dice:
         self.chance, self.nats = random.Random(seed), 0.0
 
     def one_of(self, faces: Sequence[str]) -> str:
-        """One of the faces, all equally likely."""
+        """Return one of the faces, all equally likely."""
         self.nats += math.log(len(faces))
         return self.chance.choice(faces)
 
 
 def story(dice: Dice) -> str:
-    """One story on one line. Dice decide who, what and how many; the sum in the last sentence follows from them."""
+    """Return one story on one line. Dice decide who, what and how many; the sum in the last sentence follows from them."""
     giver = dice.one_of(list(PEOPLE))
     taker = dice.one_of([person for person in PEOPLE if person != giver])
     thing = dice.one_of(THINGS)

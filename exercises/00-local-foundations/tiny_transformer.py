@@ -62,7 +62,7 @@ if vocabulary < 2 or len(training) < (args.batch_size + 2) * CONTEXT or len(held
 
 
 def pieces(source: torch.Tensor, first: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the text in pieces of CONTEXT characters, and the same one character later: what is seen, and what has to be
+    """Return the text in pieces of CONTEXT characters, and the same shifted by one character: what is seen, and what must be
     guessed."""
     usable = (len(source) - first - 1) // CONTEXT * CONTEXT
     inputs, targets = source[first : first + usable], source[first + 1 : first + 1 + usable]

@@ -26,7 +26,7 @@ class TinyTransformer(nn.Module):
         self.apply(begin_small)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Scores of shape (batch, length, vocabulary) for characters of shape (batch, length)."""
+        """Return scores of shape (batch, length, vocabulary) for characters of shape (batch, length)."""
         return self.out(self.blocks(self.character(x) + self.place.weight[: x.shape[1]]))
 
 
@@ -64,7 +64,7 @@ class Attention(nn.Module):
 
 
 def begin_small(part: nn.Module) -> None:
-    """First weights near zero: an untrained model has no opinion, and its loss is that of guessing."""
+    """Set the first weights near zero: an untrained model has no opinion, and its loss is that of guessing."""
     if isinstance(part, (nn.Linear, nn.Embedding)):
         nn.init.normal_(part.weight, std=0.02)
     if isinstance(part, nn.Linear):

@@ -113,7 +113,7 @@ def select(phase: str, key: str) -> list[float]:
 
 
 def figures(phase: str) -> dict:
-    """One row: the monitor's readings, and the work done."""
+    """Return one row: the monitor's readings, and the work done."""
     busy, power, heat = select(phase, "utilisation_percent"), select(phase, "power_w"), select(phase, "temperature_c")
     memory, work = select(phase, "memory_used_bytes"), work_by_phase.get(phase)
     tflops = work and work.operations / work.seconds / 1e12

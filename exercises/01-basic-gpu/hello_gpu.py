@@ -80,7 +80,7 @@ allocations: list[dict] = []
 
 
 def record(n: int, processor: str, kind: str, seconds: list[float], wrong: float) -> float:
-    """Add one line to the table; returns the median in seconds."""
+    """Add one line to the table; return the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and processor == "GPU" and gpu.peak_tflops(args.dtype)
@@ -98,7 +98,7 @@ def record(n: int, processor: str, kind: str, seconds: list[float], wrong: float
 
 # --- the experiment: correct first, then fast --------------------------------------------------------------------------
 def experiment(n: int) -> dict:
-    """All rows of one size, and the speed-up of the fast device."""
+    """Return all rows of one size, and the speed-up of the fast device."""
     source = torch.Generator().manual_seed(SEED)
     a, b = (torch.randn(n, n, generator=source).to(dtype) for _ in range(2))  # random: a GPU is faster with zeros
     baseline = torch.cuda.memory_allocated(device) if on_gpu else 0
@@ -112,11 +112,11 @@ def experiment(n: int) -> dict:
     )
 
     def copy_there_and_back() -> torch.Tensor:
-        """Both matrices to the device, the product back. It ends with a copy to the CPU, which waits: a clock is enough."""
+        """Copy both matrices to the device, the product back. The last copy, to the CPU, waits: a clock is enough."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """Return the same without the product."""
+        """Do the same without the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 

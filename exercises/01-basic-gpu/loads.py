@@ -27,7 +27,7 @@ def idle(_device: torch.device, seconds: float) -> Work:
 
 
 def copying(device: torch.device, seconds: float) -> Work:
-    """Copy in the device's own memory: every byte is read and written, nothing is computed."""
+    """Copy within the device's memory: every byte is read and written, nothing is computed."""
     source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
     target = torch.empty_like(source)
     count, took = _repeat(lambda: target.copy_(source), device, seconds)
@@ -35,7 +35,7 @@ def copying(device: torch.device, seconds: float) -> Work:
 
 
 def arithmetic(device: torch.device, seconds: float) -> Work:
-    """Matrix products: many operations for each byte."""
+    """Multiply matrices: many operations for each byte."""
     n = 4096 if device.type == "cuda" else 768
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
@@ -44,7 +44,8 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
-    """Busy without one floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute hashes."""
+    """Be busy without one floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute
+    hashes."""
     if device.type == "cuda":
         _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
         return Work(took)
@@ -66,7 +67,7 @@ LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork":
 
 
 def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
-    """Make as many calls as fit; returns their number, and the seconds until the last has really ended."""
+    """Make as many calls as fit; return their number, and the seconds until the last has really ended."""
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for _ in range(4):  # a few at a time, so that the device does not wait after each

@@ -61,7 +61,7 @@ def note(step: str) -> None:
 
 
 def grow(at_most: int) -> int:
-    """Keep one more tensor at each step. Returns how many there were at the end, if memory was enough."""
+    """Keep one more tensor at each step. Return how many there were at the end, if memory was enough."""
     tensors = []
     for step in range(at_most):
         tensors.append(torch.empty(args.size, args.size, device=device))
@@ -72,7 +72,7 @@ def grow(at_most: int) -> int:
 
 
 def load(first: int, count: int) -> torch.Tensor:
-    """Rows of a table that is computed as it is read: element (r, c) follows from (r + 3c) mod 97."""
+    """Return rows of a table that is computed as it is read: element (r, c) follows from (r + 3c) mod 97."""
     rows_loaded[0] += count
     row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
     column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)

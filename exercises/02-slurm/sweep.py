@@ -64,18 +64,18 @@ points, targets = points.to(device), targets.to(device)
 
 @torch.no_grad()
 def held_out_loss(model: nn.Module) -> float:
-    """Return the loss on samples that were never trained on."""
+    """Return the loss on samples that training never sees."""
     return nn.functional.mse_loss(model(points[SAMPLES:]), targets[SAMPLES:]).item()
 
 
 def batches(order: torch.Generator) -> Iterator[torch.Tensor]:
-    """Endless batches: every sample once per epoch, each epoch in another order."""
+    """Yield batches without end: every sample once per epoch, each epoch in another order."""
     while True:
         yield from torch.randperm(SAMPLES, generator=order).to(device).split(batch_size)
 
 
 def train(seed: int) -> tuple[float, float]:
-    """Train one model. Returns its loss before the first step and after the last."""
+    """Train one model. Return its loss before the first step and after the last."""
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)

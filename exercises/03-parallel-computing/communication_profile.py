@@ -72,7 +72,7 @@ def can_scatter() -> bool:
 def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the call on `count` elements, the tensor it reads, the one it fills, and what must be in that one afterwards.
 
-    What is read is filled: rank r has i % 97 + r + 1 as element i, so that a lost, doubled or misplaced part shows.
+    The tensor that is read is filled: element i of rank r is i % 97 + r + 1, so a lost, doubled or misplaced part shows.
     """
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()

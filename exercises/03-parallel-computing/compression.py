@@ -9,17 +9,17 @@ PAYS_FROM = 2  # PowerSGD leaves a matrix alone unless it gets at least so many 
 
 
 def half_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Every element in 2 bytes instead of 4."""
+    """Return the size with every element in 2 bytes instead of 4."""
     return sum(2 * _elements(shape) for shape in shapes)
 
 
 def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Every element in 4 bytes."""
+    """Return the size with every element in 4 bytes."""
     return sum(4 * _elements(shape) for shape in shapes)
 
 
 def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
-    """Return an n x m matrix becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest is sent uncompressed.
+    """Return the bytes if an n x m matrix is sent as P (n x r) and Q (m x r), r (n + m) numbers; the rest is uncompressed.
 
     Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
     """

@@ -62,7 +62,8 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Smaller if RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep one."""
+    """Return a rate, smaller if RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep
+    one."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 

@@ -60,7 +60,7 @@ init_s = time.perf_counter() - start
 
 
 def slowest(seconds: list[float]) -> list[float]:
-    """Element by element the largest of all ranks: a collective has ended when its last rank has finished."""
+    """Return the largest of all ranks, element by element: a collective has ended when its last rank has finished."""
     times = torch.tensor(seconds, dtype=torch.float64, device=device)
     dist.all_reduce(times, op=dist.ReduceOp.MAX)
     return times.tolist()

@@ -114,7 +114,7 @@ def compute_saving(key: str) -> float:
 
 
 def big_batch_fits() -> bool:
-    """Return whether it does on every rank: one without room for it would leave the others waiting in the all-reduce."""
+    """Return whether it fits on every rank: one without room would leave the others waiting in the all-reduce."""
     (model, optimizer, _), too_big = build(), False
     try:
         with model.no_sync():

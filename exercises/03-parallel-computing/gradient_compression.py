@@ -65,7 +65,7 @@ sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
 
 def counting_all_reduce(tensor: torch.Tensor, *arguments, **named):
-    """Hooks send only with all_reduce. Count what each gives to it, then send it as usual."""
+    """Count what a hook sends, then send it as usual: hooks send only with all_reduce."""
     global sent_bytes, sent_calls
     sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
     return all_reduce(tensor, *arguments, **named)
@@ -75,8 +75,8 @@ dist.all_reduce = counting_all_reduce
 
 
 def one_bucket_at_a_time(hook):
-    """For PowerSGD over gloo, whose few threads both send and answer: it sends again when an answer has come, and with two
-    buckets at the same time it would deadlock. NCCL has no such threads."""
+    """Send one bucket at a time, for PowerSGD over gloo: it sends again when an answer has come, and gloo's few threads both
+    send and answer, so two buckets at the same time would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
         (future := hook(state, bucket)).wait()

@@ -75,7 +75,7 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """All of it, put together from all slices."""
+    """Return all of it, put together from all slices."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 

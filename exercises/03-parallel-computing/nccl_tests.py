@@ -31,7 +31,7 @@ class Row:
 def compare(
     own_speeds: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
 ) -> tuple[list[dict[str, float | int | None]], str | None]:
-    """Its bus bandwidth beside `own_speeds` (GB/s by size in bytes), a row a size; and why there is none, or None.
+    """Return its bus bandwidth beside `own_speeds` (GB/s by size in bytes), one row per size; and why there is none, or None.
 
     `gpus` is how many ranks have one; over several hosts the program would need MPI, which is not assumed.
     """
@@ -65,7 +65,8 @@ def find() -> str | None:
 
 
 def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
-    """AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of what it said."""
+    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of what it
+    said."""
     command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

@@ -24,9 +24,10 @@ class NoPictures(Exception):
 
 
 def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`count` pictures (3 channels) and their labels: each class is a soft pattern of its own, shifted about and under noise.
+    """Return `count` pictures (3 channels) and their labels: each class has its own soft pattern, shifted at random, with
+    noise.
 
-    The same on every machine with the same PyTorch and seed. The place of a pattern is chance: its form must be learned.
+    The same on every machine with the same PyTorch and seed. The place of a pattern is random: its form must be learned.
     """
     chance = torch.Generator().manual_seed(seed)
     coarse = torch.randn(CLASSES, CHANNELS, 8, 8, generator=chance)
@@ -43,7 +44,7 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
     """Return the first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and
     deviation 1.
 
-    Raises NoPictures with the reason if the folder does not hold such a set, or one of fewer than `at_least`.
+    Raises NoPictures with the reason if the folder contains no such set, or one of fewer than `at_least`.
     """
     images, labels = read_idx(_first(Path(folder), IMAGES)), read_idx(_first(Path(folder), LABELS))
     if images.dim() != 3 or labels.dim() != 1 or len(images) != len(labels) or not len(images):
@@ -61,7 +62,7 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or something else."""
+    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or of another kind."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -72,7 +72,8 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Three times convolution, ReLU, half the side; then a linear layer. No BatchNorm: it would tie a result to its batch."""
+    """Return the model: three times convolution, ReLU, half the side; then a linear layer. No BatchNorm: it would tie a result
+    to its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
     for inputs, outputs in itertools.pairwise(channels):
@@ -93,7 +94,7 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
 
 
 def evaluate(model: nn.Module) -> tuple[float, float]:
-    """Loss and accuracy in percent on the held-out pictures."""
+    """Return loss and accuracy in percent on the held-out pictures."""
     with torch.no_grad():
         scores = torch.cat([model(some) for some in tests.split(1024)])
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
@@ -134,8 +135,8 @@ def training(case: str, workers: int, count: int) -> dict:
 def compute_first_losses() -> torch.Tensor:
     """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
-    Strong scaling must have the same to rounding. A batch in one piece would not do on a GPU: for another size cuDNN may take
-    another algorithm.
+    Strong scaling must have the same, except for rounding. A batch in one piece would not do on a GPU: for another size cuDNN
+    may use another algorithm.
     """
     network, losses = build(), []
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003)

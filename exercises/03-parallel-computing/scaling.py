@@ -11,12 +11,12 @@ def counts(most: int) -> list[int]:
 
 
 def speedup(samples_per_s: float, samples_per_s_of_one: float) -> float:
-    """S: how many times the work of one worker gets done. For the same amount of work this is T1 / Tn."""
+    """Return S: how many times the work of one worker is done. For the same amount of work this is T1 / Tn."""
     return samples_per_s / samples_per_s_of_one
 
 
 def efficiency_percent(times: float, workers: int) -> float:
-    """E = S / n, in percent."""
+    """Return E = S / n, in percent."""
     return 100 * times / workers
 
 
@@ -32,8 +32,8 @@ def serial_percent(times: float, workers: int) -> float | None:
 def describe_serial_share(slowest: float, fastest: float, workers: int) -> str | None:
     """Return the serial shares between a lowest and a highest speed-up, in percent: "8.1 to 12.4".
 
-    A share below 0 does not exist, so of an interval that reaches there only the upper end is said, and of one below it nothing
-    but that the measurement's noise hides any share. None for one worker.
+    A share below 0 does not exist, so for an interval that reaches below it only the upper end is named, and for one that lies
+    below it only that the measurement's noise hides any share. None for one worker.
     """
     high, low = serial_percent(slowest, workers), serial_percent(fastest, workers)
     if high is None or low is None:
@@ -47,7 +47,7 @@ def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> 
     """Return the breakdown of a step: its ideal time, what slower computing added, and what communication added.
 
     `silent_ms` is the same step without communication, `one_ms` one worker's with the whole batch, of which `share` is here.
-    The three add up to the step. Below 0 is noise: measurements that do not differ, subtracted.
+    The three add up to the step. A loss below 0 is noise: the difference of measurements that do not differ.
     """
     ideal = one_ms * share
     return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}

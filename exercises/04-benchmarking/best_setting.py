@@ -16,7 +16,7 @@ def choose_best(rows: Sequence[Row]) -> Row | None:
 
 
 def within_the_spread(rows: Sequence[Row]) -> list[int]:
-    """Return the batch sizes that may be the best setting, as far as the slowest and the fastest round of each can tell."""
+    """Return the batch sizes that may be the best setting, by the slowest and the fastest round of each."""
     if not rows:
         return []
     fastest = max(rows, key=lambda row: row["output_tok_per_s"])

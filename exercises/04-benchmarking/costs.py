@@ -10,7 +10,7 @@ import gpus
 @dataclass(frozen=True)
 class Price:
     """One GPU of an instance that has `gpus`, at its share of the price. `spot` is the lowest and the highest price in a
-    region's zones, also the share of one GPU; None if it is not known."""
+    region's zones, also for one GPU's share; None if it is not known."""
 
     instance: str
     gpu: str
@@ -44,7 +44,7 @@ def _price(gpu: str, name: str, row: dict, region: str) -> Price:
 
 
 def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: float = 100.0) -> float:
-    """Dollars per million tokens: the price of an hour over the tokens of an hour. Idle hours are paid for, too."""
+    """Return dollars per million tokens: the price of an hour over the tokens of an hour. Idle hours are paid for, too."""
     return usd_per_hour / (tok_per_s * 3600 * utilisation_percent / 100) * 1e6
 
 
@@ -55,5 +55,5 @@ def break_even(price: float, other_price: float) -> float:
 
 
 def kwh_per_million(watts: float, tok_per_s: float) -> float:
-    """Energy that the GPU uses for a million tokens."""
+    """Return the energy that the GPU uses for a million tokens, in kWh."""
     return watts / tok_per_s * 1e6 / 3600 / 1e3

@@ -72,7 +72,7 @@ used_prompts: set[tuple[int, ...]] = set()
 
 
 def prompts(count: int) -> list[list[int]]:
-    """Random tokens, never the same twice, so that no engine can answer from its cache."""
+    """Return random tokens, never the same twice, so that no engine can answer from its cache."""
     new_prompts = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
     used_prompts.update(map(tuple, new_prompts))
     return new_prompts

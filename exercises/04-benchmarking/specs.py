@@ -22,7 +22,7 @@ def dtypes(capability: tuple[int, int]) -> list[str]:
 
 
 def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
-    """Peaks from the device's own numbers: cores, clock, bus. None if a number is missing."""
+    """Return peaks from the device's own numbers: cores, clock, bus. None if a number is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     device_clock = getattr(props, "clock_rate", None)
@@ -37,7 +37,8 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
 
 
 def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
-    """One row for each property: what the device reports (or what follows from it), what the sheet says, and if they agree."""
+    """Return a row for each property: what the device reports (or what follows), what the sheet says, and whether they
+    agree."""
     peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
@@ -79,7 +80,7 @@ def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
 
 
 def similar_names(gpus: list[Gpu]) -> list[str]:
-    """Names that are similar to those of the table but belong to other GPUs: an NVIDIA L40 is not an NVIDIA L4."""
+    """Return names that are similar to those of the table but belong to other GPUs: an NVIDIA L40 is not an NVIDIA L4."""
     names = [name for gpu in gpus for name in gpu.names]
     near = [word for name in names for word in (f"{name}0", name[:-1], name.partition("-")[0], name.split()[-1])]
     return sorted(set(near) - set(names))

@@ -67,7 +67,7 @@ if derived:
 
 
 def limit(dtype: str) -> float | None:
-    """TFLOP/s that cannot be exceeded: the data sheet's or the derived peak; for a CPU, more than any CPU reaches."""
+    """Return the TFLOP/s that cannot be exceeded: the data sheet's or the derived peak; for a CPU, more than any reaches."""
     if gpu:
         return gpu.peak_tflops(dtype)
     if derived:
@@ -87,7 +87,7 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
 
 
 def summarize(samples: list[dict]) -> dict:
-    """Clock, power and limiter over samples of the GPU; None if there is no sample."""
+    """Return clock, power and limiter over samples of the GPU; None if there is no sample."""
     clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
     limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
@@ -122,7 +122,7 @@ def compare_published(summary: list[dict]) -> list[dict]:
 
 
 def doubling_times(rows: list[dict]) -> float | None:
-    """By what factor the largest product in float32 took longer than the one of half its side; None if one is missing."""
+    """Return the time of the largest product in float32 over that of half its side; None if one is missing."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
     return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
 

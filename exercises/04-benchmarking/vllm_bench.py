@@ -22,7 +22,8 @@ def command(
 
 
 def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
-    """Its figures under our names. It counts input and output tokens together; `output_len` of each request were generated.
+    """Return its figures under our names. It counts input and output tokens together; `output_len` of each request were
+    generated.
 
     Raises ValueError if the document was not written by `vllm bench throughput`.
     """

@@ -44,7 +44,7 @@ def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, 
 
 
 def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) -> tuple[list, list, list]:
-    """q, k, v; the forward pass's result, its logarithms and the incoming gradient; autograd's gradients in float64."""
+    """Return q, k, v; the forward pass's result, its logarithms and the incoming gradient; autograd's gradients in float64."""
     generator = torch.Generator().manual_seed(n)
     tensors = [torch.randn(heads, n, d, generator=generator).to(device) for _ in range(4)]
     exact = [tensor.double().requires_grad_() for tensor in tensors[:3]]
@@ -57,7 +57,7 @@ def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) ->
 
 
 def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, largest: int) -> list[dict[str, Any]]:
-    """Rows for the three gradients. Raises TypeError if they are not three tensors of the right shape."""
+    """Return rows for the three gradients. Raises TypeError if they are not three tensors of the right shape."""
     heads = right[0].shape[0]
     if not isinstance(gradients, (tuple, list)) or [getattr(item, "shape", None) for item in gradients] != [
         item.shape for item in right

@@ -71,7 +71,7 @@ def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
 
 
 def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
-    """Seconds of that many steps, with all their work, and their losses.
+    """Return the seconds of that many steps, with all their work, and their losses.
 
     The first steps in a format pay for choosing and compiling kernels: they run before the clock starts.
     """
@@ -102,7 +102,8 @@ def run_way(way: str, train, dtype: torch.dtype, place: torch.device) -> dict:
 
 
 def count_zero_gradients(scale: float) -> float:
-    """Percent of the gradients of a small loss that are 0 in float16, with the loss times `scale` before backward."""
+    """Return the percent of the gradients of a small loss that are 0 in float16, with the loss times `scale` before
+    backward."""
     torch.manual_seed(SEED)
     model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.Tanh())], nn.Linear(64, 4)).to(device)
     source = torch.Generator().manual_seed(SEED)

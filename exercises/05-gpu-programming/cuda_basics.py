@@ -103,7 +103,7 @@ judged = {row["kernel"]: row for row in yours}
 
 
 def read(kernel: str, *keys: str) -> dict[str, object]:
-    """Figures of one of your kernels; all None while it is as delivered."""
+    """Return figures of one of your kernels; all None while it is as delivered."""
     return {key: judged[kernel][key] if kernel in judged else None for key in keys}
 
 

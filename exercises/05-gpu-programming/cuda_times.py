@@ -64,7 +64,7 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Start to compile with nvcc, if it is installed; on a GPU for its own architecture, and whole programs as well."""
+    """Start to compile with nvcc, if it is installed; on a GPU also whole programs, for its own architecture."""
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)

@@ -46,7 +46,7 @@ class Reads(TorchFunctionMode):
         self._note, self.inside = note, ""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every function and method of torch passes here."""
+        """Handle every function and method of torch."""
         name = getattr(function, "__name__", "")
         if name in READERS:
             self._note()
@@ -94,7 +94,7 @@ class Operations(TorchDispatchMode):
         self._reads.__exit__(*error)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here."""
+        """Handle every operation."""
         name = function.name().partition(".")[0]
         caller = _find_caller(self.file) if self.file or name in ATTRIBUTED else NOBODY
         self.operations += 1

@@ -71,7 +71,7 @@ refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Return the filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
+    """Filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -81,7 +81,7 @@ def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Return the filter without padding: fast, but wrong at the end of each signal."""
+    """Return the scores without padding: fast, but wrong at the end of each signal."""
     samples = these.shape[1]
     return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
 
@@ -117,7 +117,7 @@ def find_percent(scores: torch.Tensor) -> float:
 
 
 def measure_product_gflops(n: int = 512) -> float:
-    """GFLOP/s of a matrix product, the best of many: what this device can compute."""
+    """Return the GFLOP/s of a matrix product, the best of many: what this device can compute."""
     a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     return 2 * n**3 / min(bench.measure(lambda: a @ b, device, budget_s=0.1)) / 1e9
 

@@ -30,7 +30,7 @@ LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
 @dataclass(frozen=True)
 class Setting:
-    """The settings for the start of kernels: threads per block, the stride of strided_copy."""
+    """The settings for starting kernels: threads per block, the stride of strided_copy."""
 
     block: int = 256
     stride: int = 2
@@ -65,7 +65,8 @@ def is_open(body: str) -> bool:
 
 
 def count_bytes(kernel: str, elements: int) -> int | None:
-    """Bytes that a kernel must move through the GPU's memory, each array once; None for one that stays in shared memory.
+    """Return the bytes that a kernel must move through the GPU's memory, each array once; None for one that stays in shared
+    memory.
 
     For each element vector_add reads two numbers and writes one; block_sum reads one; clip_sum reads one of each channel; the
     others read one and write one. A number has 4 bytes.
@@ -75,7 +76,8 @@ def count_bytes(kernel: str, elements: int) -> int | None:
 
 
 def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """All that is known about a kernel: what is wrong at each size and in other orders, its faults, and what its warps ask for.
+    """Return all that is known about a kernel: what is wrong at each size and in other orders, its faults, and what its warps
+    ask for.
 
     Raises emulator.Endless, emulator.TooMuchOutput.
     """
@@ -187,6 +189,6 @@ def summarise(row: dict[str, Any]) -> str:
 
 
 def shape_of_transpose(elements: int) -> tuple[int, int]:
-    """Rows and columns that the harness gives a transpose: about as many of both, and together at most so many elements."""
+    """Return the rows and columns of the harness's transpose: about as many of both, and at most that many elements."""
     rows = max(1, math.isqrt(elements))
     return rows, elements // rows

@@ -67,7 +67,8 @@ compilation = Compilation("my_attention", [
 
 
 def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Attention with its matrix of scores, in as few operations as PyTorch needs: product and scale, softmax, product."""
+    """Return attention with its matrix of scores, in as few operations as PyTorch needs: product and scale, softmax,
+    product."""
     scores = torch.baddbmm(q[:1, :1, :1], q, k.mT, beta=0, alpha=scale)  # 0 times its first argument
     return torch.bmm(scores.softmax(-1), v)
 
@@ -82,7 +83,8 @@ def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
 
 
 def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
-    """Bytes of the tiled way: q read and the result written once, k and v read by each block of queries that sees them."""
+    """Return the bytes of the tiled way: q read and the result written once, k and v read by each block of queries that sees
+    them."""
     rows = 2 * n
     for first in range(0, n, args.block_q):
         end = min(n, first + args.block_q) if causal else n
@@ -91,7 +93,7 @@ def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
 
 
 def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """q, k and v of all heads; the values lie between -1 and 1, so that a limit of 1e-3 means the same for all."""
+    """Return q, k and v of all heads; the values lie between -1 and 1, so that a limit of 1e-3 means the same for all."""
     generator = torch.Generator().manual_seed(SEED + n)
     q, k, v = (torch.randn(args.heads, n, args.d, generator=generator) for _ in range(3))
     return [tensor.to(device, dtype) for tensor in (q, k, v.clamp(-1, 1))]

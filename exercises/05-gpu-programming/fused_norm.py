@@ -63,7 +63,7 @@ def numbers_of(n: int) -> dict[str, int]:
 
 
 def pass_as(label: str, n: int, *constants: str) -> Variant:
-    """Your kernel for rows of n numbers, with these parameters as constants of the compiler, for the first GPU."""
+    """Return your kernel for rows of n numbers, with these parameters as compile-time constants, for the first GPU."""
     return Variant(label, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
 
 
@@ -75,14 +75,14 @@ compilation = Compilation("my_norm", [
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
-    """Return the two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of
+    """Run the two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of
     random numbers as large as the tensor, a division, a product.)"""
     norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
     return torch.native_dropout(norm, p, True)[0]
 
 
 def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x, weight and bias, the same for every run."""
+    """Return x, weight and bias, the same for every run."""
     generator = torch.Generator().manual_seed(SEED)
     x, weight = torch.randn(rows, n, generator=generator) + 0.5, torch.rand(n, generator=generator) + 0.5
     return tuple(tensor.to(device, dtype) for tensor in (x, weight, torch.rand(n, generator=generator) - 6.0))
@@ -170,7 +170,7 @@ if not interpreted:
     most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None if that is not known
 
     def median_s(function) -> float | None:
-        """Its median in seconds; None if it cannot run."""
+        """Return its median in seconds; None if it cannot run."""
         try:
             return bench.percentile(bench.measure(function, device, flush=flush), 50)
         except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways, and the others go on)

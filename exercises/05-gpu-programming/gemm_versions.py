@@ -68,7 +68,7 @@ say(f"tiles of {args.tile} x {args.tile}, counted at n = {', '.join(map(str, cou
 
 
 def count_versions(program: emulator.Program) -> list[dict]:
-    """Every version at every counted size, by the accesses that the emulator saw."""
+    """Count every version at every counted size, by the accesses that the emulator saw."""
     rows = []
     for n in counted_sizes:
         result = program.run(str(n), limit_s=COUNT_LIMIT_S)
@@ -81,7 +81,7 @@ def count_versions(program: emulator.Program) -> list[dict]:
 
 
 def describe(row: dict) -> str:
-    """One version as a line of the log."""
+    """Return one version as a line of the log."""
     text = f"{row['version']:<10} n = {row['n']:>4}  {row['state']}"
     if row["flop_per_byte"]:
         text += f"; {row['load_mb']:,.2f} MB asked for, {row['flop_per_byte']:.2f} FLOP per byte"
@@ -119,7 +119,7 @@ def compile_kernels(folder: Path) -> list[dict]:
 
 
 def time_library(n: int) -> dict[str, float]:
-    """GFLOP/s of torch's own product: in float32 with TF32 off, in float16, and in TF32 if the hardware has it."""
+    """Return the GFLOP/s of torch's own product: in float32 with TF32 off, in float16, and in TF32 if the hardware has it."""
     formats = {"float32": (torch.float32, False), "float16": (torch.float16, False)}
     if torch.cuda.get_device_capability(device) >= (8, 0):
         formats["tf32"] = (torch.float32, True)
@@ -134,7 +134,7 @@ def time_library(n: int) -> dict[str, float]:
 
 
 def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
-    """Every version, and the library, at every size on the GPU; without those that could not be built or did not end."""
+    """Time every version, and the library, at every size on the GPU, except those that could not be built or did not end."""
     sheet, program = gpus.find(torch.cuda.get_device_name(device)), folder / "gemm_timed"
     major, minor = torch.cuda.get_device_capability(device)
     try:

@@ -63,7 +63,7 @@ class CudaDevice:
         stream.wait_event(event)
 
     def count_wrong(self) -> int:
-        """Return how many chunks hold wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
+        """Return how many chunks contain wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
         return sum(not torch.equal(out, numbers + self.passes) for numbers, out in zip(self.inputs, self.outputs, strict=True))
 
     def reset(self) -> None:
@@ -74,7 +74,7 @@ class CudaDevice:
 
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
-    """Milliseconds of a warm pipeline, the median of several runs; and the most wrong chunks in any of them."""
+    """Return the milliseconds of a warm pipeline, the median of several runs; and the most wrong chunks in any of them."""
     milliseconds, wrong = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
@@ -87,7 +87,7 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
-    """Milliseconds of one chunk on each engine while the others are idle; for the kernel, of one pass."""
+    """Return the milliseconds of one chunk on each engine while the others are idle; for the kernel, of one pass."""
     stream = device.stream()
     calls: dict[str, Callable[[], None]] = {
         streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),

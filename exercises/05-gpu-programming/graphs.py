@@ -101,7 +101,7 @@ class Recorder(Mode):
         self._inside: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here. Raises CaptureError at one that reads a value."""
+        """Record every operation. Raises CaptureError at one that reads a value."""
         kwargs = kwargs or {}
         if reads_a_value(function, args):
             raise CaptureError("operation not permitted when stream is capturing")
@@ -120,7 +120,7 @@ class Recorder(Mode):
         return self._outside[id(value)][1]
 
     def has_moved(self) -> bool:
-        """Return whether a tensor from outside has other memory than when it was captured."""
+        """Return whether a tensor from outside has moved to other memory since it was captured."""
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
 
     def list_memory(self) -> list[torch.Tensor]:
@@ -146,7 +146,7 @@ class OperationCounter(Mode):
         self.count = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here."""
+        """Count every operation that computes something."""
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         empty = function.overloadpacket.__name__.startswith(("empty", "new_empty"))
@@ -173,5 +173,5 @@ def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
 
 
 def list_tensors(tree: Any) -> list[torch.Tensor]:
-    """Every tensor in nested arguments or results."""
+    """Return every tensor in nested arguments or results."""
     return [value for value in tree_iter(tree) if isinstance(value, torch.Tensor)]

@@ -76,7 +76,8 @@ def count_operations(answer: Answer, size: int, learner_graphs: graphs.Graphs | 
 
 
 def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
-    """Microseconds from a request to its answer, 50th and 99th percentile; None without a GPU, where they mean nothing."""
+    """Return the microseconds from a request to its answer, 50th and 99th percentile; None without a GPU, where they mean
+    nothing."""
     if not on_gpu:
         return {"p50_us": None, "p99_us": None}
     requests = [make_tokens(size) for _ in range(32)]
@@ -100,7 +101,8 @@ def find_least_us() -> float | None:
 
 
 def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
-    """Send requests of these sizes in turn: how many answers were wrong, and how many answers and requests changed later."""
+    """Send requests of these sizes in turn; return how many answers were wrong, and how many answers and requests changed
+    later."""
     wrong, records = 0, []
     for size in sizes:
         tokens = make_tokens(size)

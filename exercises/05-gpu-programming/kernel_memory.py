@@ -98,11 +98,11 @@ class KernelMemory:
         del self._builder.create_masked_load, self._builder.create_masked_store  # those of the class are visible again
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
-        """Bytes loaded from all tensors; with `distinct` every address counts once."""
+        """Return the bytes loaded from all tensors; with `distinct` every address counts once."""
         return sum(item.distinct_loaded_bytes if distinct else item.loaded_bytes for item in self.tensors.values())
 
     def stored_bytes(self, *, distinct: bool = False) -> int:
-        """Bytes stored to all tensors; with `distinct` every address counts once."""
+        """Return the bytes stored to all tensors; with `distinct` every address counts once."""
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **named: Any) -> None:

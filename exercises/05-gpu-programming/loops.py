@@ -28,7 +28,7 @@ Train = Callable[..., Any]
 
 
 def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]], list[int]]:
-    """Rows of numbers and their classes, as Python lists: a network with random weights decides which class is right."""
+    """Return rows of numbers and their classes, as Python lists: a network with random weights decides which class is right."""
     source = torch.Generator().manual_seed(SEED)
     inputs = torch.randn(batches * batch_size, FEATURES, generator=source)
     labels = (inputs @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
@@ -36,7 +36,7 @@ def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]
 
 
 def make_model(width: int) -> nn.Module:
-    """Three linear layers, on the CPU, the same at every call."""
+    """Return three linear layers, on the CPU, the same at every call."""
     torch.manual_seed(SEED)
     return nn.Sequential(nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
 
@@ -44,7 +44,7 @@ def make_model(width: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """Return the loop as delivered: right on a CPU, and the reference for every other."""
+    """Train as delivered: right on a CPU, and the reference for every other loop."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -59,7 +59,7 @@ def train_on_cpu(
 
 
 def measure_training_bytes(width: int) -> int:
-    """Bytes of parameters, gradients and the optimizer's state after one step of AdamW."""
+    """Return the bytes of parameters, gradients and the optimizer's state after one step of AdamW."""
     model = make_model(width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     model(torch.ones(1, FEATURES)).sum().backward()
@@ -109,7 +109,7 @@ class _LastCall(TorchFunctionMode):
 
 @contextmanager
 def _autocast_without_a_device() -> Iterator[None]:
-    """torch.autocast does not know the meta device, where there is nothing to cast: there it gets the rules of the CPU."""
+    """Let torch.autocast use the CPU's rules on the meta device, which it does not support and where nothing is cast."""
     plain = torch.autocast.__init__
 
     def begin(self: Any, device_type: str, *args: Any, **named: Any) -> None:
@@ -123,7 +123,7 @@ def _autocast_without_a_device() -> Iterator[None]:
 
 
 def run_on_meta(train: Train) -> MetaRun:
-    """Three steps of `train` on the meta device. Whatever it raises is in the result."""
+    """Run three steps of `train` on the meta device. Whatever it raises is in the result."""
     batch_size, model, device = 4, make_model(16), torch.device("meta")
     inputs, labels = make_data(batch_size, batches=2)
     operations, last, starts = Operations(), _LastCall(), []
@@ -169,7 +169,7 @@ def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
 
 @dataclass
 class Observation:
-    """Observations of a loop while it trained.
+    """Observations of a loop during its training.
 
     `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, when backward had computed it,
     and when the optimizer took it.
@@ -230,13 +230,13 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int,
 
 
 def join_weights(model: nn.Module) -> torch.Tensor:
-    """All parameters of a model as one vector on the CPU."""
+    """Return all parameters of a model as one vector on the CPU."""
     return torch.cat([parameter.detach().flatten().float().cpu() for parameter in model.parameters()])
 
 
 @contextmanager
 def _collect_scalers() -> Iterator[list[Any]]:
-    """Return the scalers that scale a loss inside the `with`, each once, without those that are switched off."""
+    """Yield the scalers that scale a loss inside the `with`, each once, without those that are switched off."""
     plain, scalers = torch.amp.GradScaler.scale, []
 
     def scale(self: Any, outputs: Any) -> Any:

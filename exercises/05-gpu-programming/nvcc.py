@@ -183,7 +183,7 @@ def read_ptxas(printed: str) -> list[CompiledKernel]:
 
 
 def read_symbol(symbol: str) -> str:
-    """`tiled<16>` of `_Z5tiledILi16EEvPKfS1_Pfi`: name and whole numbers; another symbol as it is."""
+    """Return `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`: name and whole numbers; another symbol unchanged."""
     begin = re.match(r"_Z(\d+)", symbol)
     if begin is None:
         return symbol

@@ -30,7 +30,7 @@ watchers: list[Callable[[nn.Module], None]] = []  # each is called with every ne
 
 
 def make_data(samples: int, seed: int) -> tuple[list[list[int]], list[int]]:
-    """Rows of whole numbers from 0 to 255 as lists, like those of a file of pixels, and a class for each row."""
+    """Return rows of whole numbers from 0 to 255 as lists, like those of a file of pixels, and a class for each row."""
     source = torch.Generator().manual_seed(seed)
     rows = torch.randint(0, 256, (samples, FEATURES), generator=source)
     teacher = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(0))
@@ -39,7 +39,7 @@ def make_data(samples: int, seed: int) -> tuple[list[list[int]], list[int]]:
 
 
 def make_model() -> nn.Module:
-    """Two linear layers on the CPU in float32, with the same weights at every call."""
+    """Return two linear layers on the CPU in float32, with the same weights at every call."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
     for show in watchers:
@@ -55,7 +55,7 @@ def make_order(samples: int, epoch: int) -> torch.Tensor:
 def train_delivered(
     rows: list[list[int]], labels: list[int], epochs: int, device: torch.device, repairs: Collection[int] = ()
 ) -> Outcome:
-    """Return the training of my_training.py as delivered, with the faults of these numbers repaired."""
+    """Run the training of my_training.py as delivered, with the faults of these numbers repaired."""
     precision = torch.float32 if 2 in repairs else torch.float64
     model = make_model().to(precision).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

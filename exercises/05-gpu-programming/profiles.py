@@ -1,4 +1,4 @@
-"""The times inside a call, by PyTorch's profiler, and the most that its device can compute."""
+"""The times inside a call, by PyTorch's profiler, and the highest rate at which its device can compute."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NAME = 60  # characters
 class Profile:
     """`rows`: the operations with the largest own time; `text`: the whole table.
 
-    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None if the GPU's times are not known, and
-    the rows then hold the processor's.
+    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None if the GPU's times are not known, and the
+    rows then have the processor's.
     """
 
     rows: list[dict[str, object]]
@@ -59,7 +59,7 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
 
 
 def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """Return the most that a device can do in products of that format, by its data sheet; None for a GPU without one here.
+    """Return a device's highest rate in products of that format, by its data sheet; None for a GPU without one here.
 
     For a CPU: more than any processor with as many cores can do.
     """

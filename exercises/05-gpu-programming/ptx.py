@@ -36,9 +36,9 @@ class Variant:
     """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` that
     a launch would pass.
 
-    The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. About all
-    other whole numbers the compiler learns what it would at a launch: whether each is a multiple of 16. Tensors of torch begin
-    at multiples of 16.
+    The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. For every
+    other whole number the compiler learns what it would at a launch: whether it is a multiple of 16. Tensors of torch begin at
+    multiples of 16.
     """
 
     name: str
@@ -73,8 +73,8 @@ class Compilation:
         )
 
     def finish(self, limit_s: float) -> list[dict[str, Any]]:
-        """For each variant its `name`, `arch`, counts, names of `constants`, `shared_bytes`, `ptx_version` and `ptx`; where it
-        could not be compiled these are None, and `error` says why. The process is ended after `limit_s` seconds."""
+        """Return for each variant its `name`, `arch`, counts, names of `constants`, `shared_bytes`, `ptx_version` and `ptx`;
+        where it could not be compiled these are None, and `error` says why. The process is ended after `limit_s` seconds."""
         try:
             output = self._process.communicate(timeout=limit_s)[0]
         except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ def _explain(error: Exception) -> str:
 
 
 def main(folder: str) -> None:
-    """Compile what request.json in `folder` asks for; results.json holds the results so far, whenever this ends."""
+    """Compile what request.json in `folder` asks for; results.json has the results so far, whenever this ends."""
     request = json.loads((Path(folder) / "request.json").read_text(encoding="utf-8"))
     module = importlib.import_module(request["module"])
     results = []

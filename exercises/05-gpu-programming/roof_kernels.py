@@ -34,7 +34,7 @@ class Kernel:
 
     @property
     def flop_per_byte(self) -> float:
-        """Its arithmetic intensity."""
+        """Return its arithmetic intensity."""
         return self.flops / self.least_bytes
 
 
@@ -48,7 +48,7 @@ class Arrays:
 
 
 def find_last_cache(device: torch.device) -> int | None:
-    """Bytes of the last cache before memory, as the device reports it; None if it does not.
+    """Return the bytes of the last cache before memory, as the device reports it; None if it does not.
 
     A virtual machine sees the cache of its whole host, of which it has only a share.
     """
@@ -71,7 +71,7 @@ def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
 
 
 def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
-    """Numbers from 0 to 1; `c` is a separate array that no kernel has touched yet."""
+    """Return arrays of numbers from 0 to 1; `c` is a separate array that no kernel has touched yet."""
     random = torch.Generator().manual_seed(seed)
     return Arrays(*(torch.rand(side, side, generator=random).to(device) for _ in range(3)))
 

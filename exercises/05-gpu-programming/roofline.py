@@ -77,7 +77,7 @@ def least_seconds(call: Callable[[], object]) -> float:
 
 
 def measure_loops() -> list[dict]:
-    """GB/s of each loop for the roof, by the bytes that the loop itself asks for."""
+    """Return the GB/s of each loop for the roof, by the bytes that the loop itself asks for."""
     return [{"loop": name, "gb_per_s": width * arrays.a.numel() / least_seconds(call) / 1e9}
             for name, call, width in roof_kernels.list_loops(arrays)]  # fmt: skip
 
@@ -88,13 +88,13 @@ def choose_roof(loops: list[dict]) -> dict:
 
 
 def measure_roofs() -> None:
-    """Each loop over memory and each product once more; their results are added to what is known."""
+    """Measure each loop over memory and each product once more; add their results to the earlier ones."""
     loops.extend(measure_loops())
     gflops.extend(product.flops / least_seconds(product.call) / 1e9 for product in products)
 
 
 def measure_kernels() -> None:
-    """Each kernel and your step once more, into `best`."""
+    """Measure each kernel and your step once more, into `best`."""
     calls = {kernel.name: kernel.call for kernel in kernels}
     if step_broken == "no error":
         calls["stencil, yours"] = lambda: my_stencil.step(arrays.a, arrays.c, C)
@@ -103,7 +103,7 @@ def measure_kernels() -> None:
 
 
 def find_peak() -> float:
-    """GFLOP/s of the best matrix product; the last of the kernels is one of them."""
+    """Return the GFLOP/s of the best matrix product; the last of the kernels is one of them."""
     return max(*gflops, kernels[-1].flops / best[kernels[-1].name] / 1e9)
 
 
@@ -115,7 +115,7 @@ def find_kernels_above() -> list[str]:
 
 
 def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
-    """Return a kernel under the roofs; what is above them is refused."""
+    """Return the row of a kernel under the roofs; a figure above them is refused."""
     intensity, gflop_per_s = kernel.flop_per_byte, kernel.flops / seconds / 1e9
     roof = min(peak, intensity * memory["gb_per_s"])
     percent = 100 * gflop_per_s / roof
@@ -129,14 +129,14 @@ def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
 
 
 def count_bytes(call: Callable[[], object]) -> int:
-    """Bytes that the operations of a call read and write."""
+    """Return the bytes that the operations of a call read and write."""
     with ByteCounter() as counter:
         call()
     return counter.total
 
 
 def try_step() -> tuple[str, float | None, float | None]:
-    """Return how your step ended ("no error": without an error), its error against double precision, and its bytes per
+    """Return how your step ended ("no error" if it had none), its error against double precision, and its bytes per
     point."""
     plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
     out, wide = plate.clone(), plate.double()

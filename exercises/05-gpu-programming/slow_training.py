@@ -57,9 +57,9 @@ broken = None
 
 
 def time_training(train, data, epochs: int) -> tuple[float, object]:
-    """Seconds of one training with all its work, until the device has finished; and what it returned.
+    """Return the seconds of one training run with all its work, until the device has finished; and what it returned.
 
-    Raises ValueError if it did not call the model once in each step: then its result is from a file or an earlier run.
+    Raises ValueError if it did not call the model once in each step: its result then comes from a file or an earlier run.
     """
     calls: list[None] = []
 
@@ -83,7 +83,8 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
 
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
-    """Seconds and results of each way in each round. In a round all get the same data, in the next one other data."""
+    """Return seconds and results of each way in each round. All ways of a round have the same data, each round has other
+    data."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
     measured: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
@@ -115,7 +116,7 @@ def summarise(measured: list[tuple[float, object]]) -> dict:
 
 
 def write_profile(train, name: str) -> float | None:
-    """Return where the time goes, for Python's functions and for torch's operations, into a file; how busy the GPU is, in
+    """Write into a file where Python's functions and torch's operations spend the time; return how busy the GPU is, in
     percent."""
     data = pipeline.make_data(PROFILED, SEED)
     train(*data, 1, device)
@@ -129,7 +130,8 @@ def write_profile(train, name: str) -> float | None:
 
 
 def repair_one_by_one() -> list[dict]:
-    """For each fault the speed-up if it alone is repaired, and the slow-down if it alone is left. Best of two, in turn."""
+    """Return for each fault the speed-up if it alone is repaired, and the slow-down if it alone is left. Best of two, in
+    turn."""
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]
     for number in FAULTS:

@@ -77,7 +77,7 @@ class Hazard:
 
 
 class ReplayedDevice:
-    """The device that a pipeline is written for. The host has `chunks`, `buffers` of them fit on the device; `units` are
+    """The device that a pipeline is written for. The host has `chunks`, of which `buffers` fit on the device; `units` are
     the durations of a copy in, a compute and a copy out."""
 
     def __init__(self, chunks: int, buffers: int, units: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
@@ -130,7 +130,8 @@ class ReplayedDevice:
         return Event(stream.number, self._last.get(stream.number), len(self.operations))
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """Let what is queued in `stream` from now on begin when everything before `event` has ended. The host does not wait."""
+        """Make everything queued in `stream` from now on wait until everything before `event` has ended. The host does not
+        wait."""
         self._check(stream)
         if not isinstance(event, Event):
             raise TypeError(f"wait: the second argument must be an event of device.record, and it was {type(event).__name__}")
@@ -174,7 +175,7 @@ class Replay:
 
 
 def replay(operations: Sequence[Operation]) -> Replay:
-    """Return the operations over time: an engine takes, of those that may begin, the one that was queued first."""
+    """Return the times of all operations: an engine takes, of those that may begin, the one that was queued first."""
     free = dict.fromkeys(ENGINES, 0.0)
     ends: dict[int, float] = {}
     spans = []
@@ -187,7 +188,7 @@ def replay(operations: Sequence[Operation]) -> Replay:
 def _take_in_order(
     operations: Sequence[Operation], free: dict[str, float], ends: dict[int, float]
 ) -> Iterator[tuple[Operation, float]]:
-    """Each operation with the time at which it begins; the caller fills `free` and `ends` in between."""
+    """Yield each operation with the time at which it begins; the caller fills `free` and `ends` in between."""
     followers, missing = _link(operations)
     ready = [(0.0, number) for number, count in enumerate(missing) if count == 0]
     while ready:
@@ -204,7 +205,7 @@ def _take_in_order(
 
 
 def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
-    """For each operation those that wait for it, and how many it waits for itself."""
+    """Return for each operation those that wait for it, and how many it waits for."""
     followers: list[list[int]] = [[] for _ in operations]
     for operation in operations:
         for predecessor in operation.waits:
@@ -213,8 +214,8 @@ def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
 
 
 def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
-    """Every pair that uses the same memory, writes it at least once, and is ordered by no stream and no event; by the place of
-    the second in the queue."""
+    """Return every pair that uses the same memory, writes it at least once, and is ordered by no stream and no event; by the
+    place of the second in the queue."""
     ancestors = _find_ancestors(operations)
     users: dict[str, list[Operation]] = {}
     for operation in operations:
@@ -231,7 +232,7 @@ def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
 
 
 def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
-    """For each operation those that are certain to end before it begins, as the bits of a number."""
+    """Return for each operation those that are certain to end before it begins, as the bits of a number."""
     ancestors: list[int] = []
     for operation in operations:
         bits = 0
@@ -242,7 +243,7 @@ def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
-    """Orders of execution that streams and events permit: first the latest, then for some of the hazards one
+    """Yield orders of execution that streams and events permit: first the latest, then for some of the hazards one
     in which the second of the two comes before the first."""
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
@@ -319,7 +320,7 @@ def overlap_percent(took: float, sequential: float, best: float) -> float:
 
 
 def draw(spans: Replay, until: float, columns: int = 60) -> str:
-    """Return the timeline as text: a row for each engine, the chunk's number while it works, a dot while it is idle."""
+    """Return the timeline as text: a row for each engine, with the chunk's number while it works and a dot while it is idle."""
     rows = []
     for engine in ENGINES:
         row = ["."] * columns

@@ -24,11 +24,11 @@ class ByteCounter(TorchDispatchMode):
 
     @property
     def total(self) -> int:
-        """Bytes read and written."""
+        """Return the bytes read and written."""
         return self.read + self.written
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here."""
+        """Count every operation."""
         result = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if _makes_view(function) or name.startswith(("empty", "new_empty")):
@@ -63,7 +63,7 @@ def _makes_view(function: Any) -> bool:
 
 
 def _pair_arguments(function: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
-    """Each argument of the operation's schema with its value; those that were not given are left out."""
+    """Yield each argument of the operation's schema with its value; those that were not given are left out."""
     parameters = function._schema.arguments  # noqa: SLF001
     yield from zip(parameters, args, strict=False)
     yield from ((argument, kwargs[argument.name]) for argument in parameters if argument.name in kwargs)

@@ -1,4 +1,4 @@
-"""Watches a training of 5.9 while it runs: which samples it takes, what it keeps, and which of the eight faults it still has.
+"""Watches a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
 It does not read the source. It sees samples as they enter the model, kept graphs by what autograd still holds at the next
 step, and everything else by the operations that reach torch, with the line that asked for them.
@@ -54,7 +54,8 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """Observations of a training. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, if known."""
+    """Observations of a training run. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, if
+    known."""
 
     losses: torch.Tensor
     accuracies: torch.Tensor
@@ -77,7 +78,8 @@ class Observation:
 
 
 def convert_outcome(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Losses, accuracies and all weights of what a training returned, in float64 on the CPU. Raises TypeError, ValueError."""
+    """Return losses, accuracies and all weights that a training run returned, in float64 on the CPU. Raises TypeError,
+    ValueError."""
     if not isinstance(outcome, tuple) or len(outcome) != 3:
         raise TypeError("it has to return three things: losses, accuracies and the model")
     losses, accuracies, model = outcome
@@ -94,7 +96,7 @@ def _convert_to_tensor(value: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Watches the input of the model: notes which samples come in, and what is still alive of the step before."""
+    """Watches the input of the model: notes which samples come in, and what is still alive from the step before."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []
@@ -125,7 +127,7 @@ class _Door:
             out.grad_fn.register_prehook(mark)
 
     def pack(self, tensor: torch.Tensor) -> _SavedTensor:
-        """Autograd saves a tensor."""
+        """Return what autograd saves for a tensor."""
         saved = _SavedTensor(tensor)
         self.saved.add(saved)
         return saved

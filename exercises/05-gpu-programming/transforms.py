@@ -35,9 +35,9 @@ def find_fast_length(least: int) -> int:
 
 
 def real_transform_flops(length: int) -> float:
-    """Return the operations that an FFT of `length` real numbers counts as, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+    """Return the operations that count for an FFT of `length` real numbers, 2.5 N log2 N: half of a complex one's 5 N log2 N.
 
-    The convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
+    This is the convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
     """
     return 2.5 * length * math.log2(length) if length > 1 else 0.0
 
@@ -51,7 +51,7 @@ class TransformCounter(TorchDispatchMode):
         self.lengths: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation of torch passes here."""
+        """Handle every operation of torch."""
         name = function.overloadpacket.__name__
         result = function(*args, **(kwargs or {}))
         if name in {"_fft_r2c", "_fft_c2r", "_fft_c2c"}:
@@ -70,13 +70,13 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Forward transforms that were not of signals: those without a transform back."""
+        """Return the forward transforms that were not of signals: those without a transform back."""
         return self.forward_rows - self.inverse_rows
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Signals of shape (signals, samples), the pulse that each holds once, of shape (points,), and where it begins."""
+    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where it begins."""
 
     signals: torch.Tensor
     template: torch.Tensor
@@ -84,10 +84,10 @@ class Recording:
 
 
 def record(count: int, samples: int, points: int, seed: int) -> Recording:
-    """Noise of standard deviation 1 with one pulse in each signal, a tone that rises from 0 to 0.4 cycles per sample.
+    """Return noise of standard deviation 1 with one pulse per signal, a tone that rises from 0 to 0.4 cycles per sample.
 
-    If a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
-    end: there is no pulse there, but if you join end and beginning to a ring, you find one.
+    If a signal has room, it also contains the last half of a louder pulse at its beginning and the first half of one at its
+    end: there is no pulse there, but if you join its ends into a ring, you find one.
     """
     random = torch.Generator().manual_seed(seed)
     time = torch.arange(points, dtype=torch.float32)
@@ -111,7 +111,7 @@ def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.T
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """Return the largest error of any score, also of the last ones, over the largest right score; infinite if shapes
+    """Return the largest error of any score, including the last ones, over the largest right score; infinite if shapes
     differ."""
     if scores.shape != right.shape:
         return math.inf

@@ -18,7 +18,7 @@ def choose() -> tuple[torch.device, str | None]:
     imported.
 
     Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a separate
-    process tries a kernel there first: if that fails, this process goes on.
+    process tries a kernel there first: if that fails, this process continues.
     """
     device = bench.here()
     reason = None
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
     @triton.jit
     def double(x_ptr, y_ptr, BLOCK: tl.constexpr):
-        """y = 2 x, for BLOCK numbers."""
+        """Store y = 2 x, for BLOCK numbers."""
         places = tl.arange(0, BLOCK)
         tl.store(y_ptr + places, 2 * tl.load(x_ptr + places))
 

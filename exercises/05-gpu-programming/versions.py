@@ -50,12 +50,12 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Arithmetic intensity: FLOP per byte that the threads ask main memory for; None if they ask for none."""
+    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for; None if they ask for none."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
 def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: Any) -> dict[str, Any]:
-    """One row of the table: the product's error and what `kernel`, as the emulator counted it, asked of memory.
+    """Return one row of the table: the product's error and what `kernel`, as the emulator counted it, asked of memory.
 
     A version that accesses no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
     document which lane of a warp holds which number of a fragment.
@@ -113,7 +113,7 @@ def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Races, reads of unwritten memory, and accesses out of bounds of these rows; None if one was not counted."""
+    """Return the races, reads of unwritten memory, and accesses out of bounds of these rows; None if one was not counted."""
     counts = [_add(rows, key) for key in FAULTS]
     return None if None in counts else sum(counts)
 

@@ -22,13 +22,13 @@ SHOWN_BYTES, DISK_BYTES = 4096, 256 << 20
 
 
 def list_missing(contents: Metadata) -> list[str]:
-    """Which of a training's four parts are missing in a checkpoint."""
+    """Return which of the four parts of a training run are missing in a checkpoint."""
     names = list(contents.state_dict_metadata)
     return [key for key in KEYS if not any(name == key or name.startswith(f"{key}.") for name in names)]
 
 
 def sum_tensor_bytes(contents: Metadata) -> int:
-    """Bytes of the numbers in all tensors, without what the files add for each slice."""
+    """Return the bytes of the numbers in all tensors, without what the files add for each slice."""
     tensors = [item for item in contents.state_dict_metadata.values() if isinstance(item, TensorStorageMetadata)]
     return sum(math.prod(tensor.size) * tensor.properties.dtype.itemsize for tensor in tensors)
 
@@ -49,7 +49,7 @@ def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
 
 
 def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
-    """Return the files of a checkpoint: how many slices each holds, and its bytes on disk."""
+    """Return the files of a checkpoint: how many slices each contains, and its bytes on disk."""
     slices: dict[str, int] = {}
     for place in contents.storage_data.values():
         slices[place.relative_path] = slices.get(place.relative_path, 0) + 1
@@ -58,7 +58,7 @@ def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
 
 
 def damage(root: Path, folder: Path, step: int) -> list[Path]:
-    """Two newer folders that are not checkpoints: a save that was cut off, and a copy of `folder` that was cut off."""
+    """Make two newer folders that are not checkpoints: a save that was cut off, and a copy of `folder` that was cut off."""
     save, copy = checkpoints.choose_folder(root, step), checkpoints.choose_folder(root, step + 1)
     for target in (save, copy):
         target.mkdir()
@@ -74,7 +74,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
 
 
 def measure_disk(world: World, root: Path, size: int) -> float | None:
-    """GB/s at which all ranks together write plain files of `size` bytes, but not more than 256 MiB each, and flush them.
+    """Return the GB/s at which all ranks together write and flush plain files of `size` bytes, at most 256 MiB each.
 
     The faster of two rounds; None if there is nothing to write.
     """

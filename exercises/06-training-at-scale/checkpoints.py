@@ -1,4 +1,4 @@
-"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders hold a whole one.
+"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders contain a whole one.
 
 The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`), and
 rank 0 writes `.metadata` last, which says where each slice of each tensor is. Needs only torch.
@@ -42,7 +42,7 @@ class Checkpoint:
 
     @property
     def gb_per_s(self) -> float:
-        """GB/s of all ranks together, with GB = 10**9 bytes."""
+        """Return the GB/s of all ranks together, with GB = 10**9 bytes."""
         return self.bytes / self.seconds / 1e9
 
 
@@ -96,7 +96,7 @@ def begin_save(
 
 
 def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
-    """Replace what `state` holds by what `folder` holds: tensors in place, everything else in the dictionary.
+    """Replace the content of `state` with that of `folder`: tensors in place, everything else in the dictionary.
 
     All ranks of `group` call it; there may be more or fewer than saved it. Each reads the slices that its tensors need.
     """
@@ -109,13 +109,13 @@ def choose_folder(root: Path, step: int) -> Path:
 
 
 def read_step(folder: Path) -> int | None:
-    """After how many steps the checkpoint in this folder was saved, by its name; None for any other name."""
+    """Return after how many steps the checkpoint in this folder was saved, by its name; None for any other name."""
     number = folder.name.removeprefix("step_")
     return int(number) if folder.name.startswith("step_") and number.isdecimal() else None
 
 
 def list_whole(root: Path) -> list[Path]:
-    """Return the folders in `root` that hold a whole checkpoint, in the order of their steps."""
+    """Return the folders in `root` that contain a whole checkpoint, in the order of their steps."""
     steps = {folder: read_step(folder) for folder in root.iterdir()} if root.is_dir() else {}
     step_of = {folder: step for folder, step in steps.items() if step is not None and not find_gap(folder)}
     return sorted(step_of, key=lambda folder: step_of[folder])
@@ -175,8 +175,8 @@ def choose_root(world: World, requested: str) -> Path:
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
     """Return the folder, a new word that rank 0 wrote into it, and the reason if it could not.
 
-    Two runs at a time have two folders: it is named after the run, or under Slurm after the job, which keeps its number when it
-    is started again.
+    Two runs at the same time have two folders, each named after its run, or under Slurm after its job, which keeps its number
+    when it is started again.
     """
     run = os.environ.get("GPUCOURSE_RUN_ID") or os.environ.get("SLURM_JOB_ID") or "by-hand"
     root, word = parent.expanduser().resolve() / f"checkpoints-{run}", uuid.uuid4().hex
@@ -234,7 +234,7 @@ def forget_cache(folder: Path) -> None:
 
 
 def read_from_disk() -> int | None:
-    """Bytes that were read from disk for this process so far; None if the system does not count them."""
+    """Return the bytes that were read from disk for this process so far; None if the system does not count them."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
         return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])

@@ -1,7 +1,7 @@
-"""Distributed checkpoints: a training that all ranks save in slices continues on as many ranks, on half of them, and on one.
+"""Distributed checkpoints: training that all ranks save in slices continues on as many ranks, on half of them, and on one.
 
 You will learn    what a checkpoint must hold; which slice is in which file; why fewer ranks can read it; when it is whole
-You will produce  the losses of each continued training and of the one that never stopped; bytes and seconds of a save
+You will produce  the losses of each continued run and of the one that never stopped; bytes and seconds of a save
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_checkpoints.py --folder /shared     (a GPU each; on the second node, --node-rank=1)
@@ -76,10 +76,10 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """Return what the call returns on this rank, and the error of the first rank that had one; ranks without a training only
-    listen.
+    """Return what the call returns on this rank, and the error of the first rank that had one; ranks without a training run
+    only listen.
 
-    It runs your code: an error in it is reported, but ends nothing.
+    The call runs your code: an error in it is reported, but ends nothing.
     """
     answer = error = None
     if training:
@@ -94,8 +94,8 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
-    """Your state, saved as the run was asked to: the function that waits for its end, the seconds of a save that training waits
-    for (if it did not), and your error."""
+    """Save your state as the run was asked to; return the function that waits for its end, the seconds of a save that training
+    waits for (if it did not), and your error."""
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -113,8 +113,8 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """Return a new training from your checkpoint: the step it begins with, its losses, and how long reading took; or your
-    error."""
+    """Continue from your checkpoint in a new training run; return the step it begins with, its losses, and how long reading
+    took; or your error."""
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -142,7 +142,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
 
 def go_on_with_weights_only() -> dict[int, float]:
-    """Return the usual mistake, made here on purpose: step, generator and weights as they were, but new moments."""
+    """Make the usual mistake, on purpose: step, generator and weights as they were, but new moments."""
     only = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(only.model)
     checkpoints.load({"model": weights}, weights_only, only.group)
@@ -152,7 +152,7 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """Return the largest difference from the training that never stopped, over the steps that both did; None if there are
+    """Return the largest difference from the training run that never stopped, over the steps that both did; None if there are
     none."""
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 

@@ -1,6 +1,6 @@
-"""The memory of a training at its peak, only from shapes: a step with fake tensors, which have a size but no memory.
+"""The peak memory of a training run, only from shapes: a step with fake tensors, which have a size but no memory.
 
-FakeTensorMode runs a training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
+FakeTensorMode runs training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
 torch that may be removed: if they are missing, there is no estimate.
 """
 
@@ -46,7 +46,7 @@ class Estimate:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the sum of all."""
         return self.constant_part + self.activations
 
 
@@ -95,7 +95,7 @@ def room_on(name: str) -> int:
 
 
 def find_gpu(size: int) -> str:
-    """Return the GPU with the least memory of those that hold that many bytes, or "none"."""
+    """Return the GPU with the least memory that holds that many bytes, or "none"."""
     rooms = sorted((room_on(name), name) for name in GPUS)
     return next((name for room, name in rooms if size <= room), "none")
 
@@ -107,7 +107,7 @@ def plan_large() -> dict[bool, Estimate] | None:
 
 
 def list_rows(estimates: dict[bool, Estimate]) -> list[dict[str, object]]:
-    """For the record: what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
+    """Return for the record what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
     rows: list[dict[str, object]] = []
     for checkpointing, of_one in estimates.items():
         for batch in BATCHES:

@@ -1,7 +1,7 @@
-"""A training that loses a worker, restarts from its last whole checkpoint, and ends where it would have ended.
+"""A training run that loses a worker, restarts from its last whole checkpoint, and ends where it would have ended.
 
 You will learn    what torchrun does when a rank dies; what a checkpoint has to hold; which one is whole; how often to save
-You will produce  the losses of every life, step by step, and those of a training that never crashed; what the crash cost
+You will produce  the losses of every life, step by step, and those of a run that never crashed; what the crash cost
 Run it            torchrun --nproc-per-node=2 --max-restarts=2 fault_tolerance.py --steps 20 --crash-at 13 --step-s 0.05 \\
                            --save-s 0.1 --mtbf-s 1.25
 Your part         `latest` and `save_every` in my_resume.py
@@ -130,7 +130,7 @@ def choose_batch(step: int) -> torch.Tensor:
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """One step; returns the loss of all ranks' sequences before it."""
+    """Take one step; return the loss of all ranks' sequences before it."""
     start, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -143,13 +143,13 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) ->
 
 
 def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, object]:
-    """Everything that the next step depends on: weights, moments and the step's number, which seeds the batch."""
+    """Return everything that the next step depends on: weights, moments and the step's number, which seeds the batch."""
     weights, moments = get_state_dict(model, optimizer)
     return {"model": weights, "optimizer": moments, "step": step}
 
 
 def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoint: Path) -> float:
-    """Write a checkpoint: every rank writes its slices, and `.metadata` comes last. Returns the seconds that it took."""
+    """Write a checkpoint: every rank writes its slices, and `.metadata` comes last. Return the seconds that it took."""
     start = time.perf_counter()
     checkpoints.save(collect_state(model, optimizer, step), checkpoint, saving)
     took_s = time.perf_counter() - start
@@ -158,7 +158,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoi
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, also one of another number of ranks; returns its step."""
+    """Fill model and optimizer from a checkpoint, also one of another number of ranks; return its step."""
     state = collect_state(model, optimizer, 0)
     checkpoints.load(state, checkpoint, saving)
     set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
@@ -189,7 +189,7 @@ def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
 
 
 def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
-    """After how many steps this training saves, and the error that `save_every` raised, if any."""
+    """Return after how many steps this training saves, and the error that `save_every` raised, if any."""
     try:
         every = my_resume.save_every(cost_s, step_s, args.mtbf_s)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
@@ -256,7 +256,7 @@ world.wait_for_all()
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
-    """Each life: where it began, how soon its first step was done, where it ended, and what the next had to repeat."""
+    """Describe each life: where it began, how soon its first step was done, where it ended, and what the next had to repeat."""
     rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
     for noted in lives:
         own_losses = [row for row in every_loss if row["life"] == noted["life"]]
@@ -271,7 +271,7 @@ def describe_lives() -> list[dict[str, object]]:
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """Return how far losses are off those of the training without a crash, and how far those of repeated steps differ."""
+    """Return how far the losses are from those of the training without a crash, and how far those of repeated steps differ."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:

@@ -64,7 +64,7 @@ def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim.Optimizer:
-    """Return the same for the whole model and for a stage."""
+    """Return the optimizer, the same for the whole model and for a stage."""
     return torch.optim.SGD(weights, lr=shape.rate, momentum=0.9, foreach=False)
 
 
@@ -95,7 +95,8 @@ def _step_alone(model: nn.Module, optimizer: torch.optim.Optimizer, text: torch.
 
 
 def average_over_copies(weights: Iterable[nn.Parameter], copies: DeviceMesh) -> None:
-    """One all_reduce of all gradients among ranks that hold the same slice; a library that shards over dp does so itself."""
+    """Make one all_reduce of all gradients among ranks that hold the same slice; a library that shards over dp does so
+    itself."""
     if copies.size() == 1:
         return
     names = [weight.device_mesh.mesh_dim_names or () if isinstance(weight, DTensor) else () for weight in weights]
@@ -122,7 +123,7 @@ def run_layout(
     are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained: checkpointing, or
     fully_shard over mesh["dp"].
 
-    Raises ValueError if the layout needs another number of ranks, or cannot take this training (`Shape.find_problem`).
+    Raises ValueError if the layout needs another number of ranks, or does not suit this training run (`Shape.find_problem`).
     """
     if layout.size != world.size or shape.find_problem(layout):
         raise ValueError(f"{layout} on {world.size} ranks: {shape.find_problem(layout) or 'another number of ranks'}")
@@ -149,7 +150,7 @@ def run_layout(
 
 
 class _Training:
-    """This rank's share of a training on a mesh, step by step."""
+    """This rank's share of a training run on a mesh, step by step."""
 
     def __init__(self, world: ranks.World, layout: Layout, shape: Shape, mesh: DeviceMesh, stage: Stage) -> None:
         self.world, self.layout, self.shape, self.mesh, self.stage = world, layout, shape, mesh, stage
@@ -165,7 +166,7 @@ class _Training:
         self._pipeline = schedule(pipeline_stage, shape.micro_batches, loss_fn=loss_of)
 
     def take(self, step: int) -> None:
-        """One step; the times of the first two are not kept."""
+        """Take one step; the times of the first two are not kept."""
         text = self.shape.draw_batch(step).to(self.world.device)
         own_text = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
         self.world.wait_for_all()
@@ -196,7 +197,8 @@ class _Training:
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
     def time_messages(self) -> dict[str, float]:
-        """Milliseconds for all messages of a step, repeated by dimension with nothing else running; the slowest rank's."""
+        """Return the milliseconds of all messages of a step, repeated by dimension with nothing else running; the slowest
+        rank's."""
         device, mesh, sizes = self.world.device, self.mesh, self.message_bytes
         piece = torch.zeros(
             self.shape.batch_size // self.layout.dp // self.shape.micro_batches * self.shape.length * self.shape.width,

@@ -1,6 +1,6 @@
-"""Memory optimisation: a training that does not fit, what each technique saves, and a step of yours that fits.
+"""Memory optimisation: a training run that does not fit, what each technique saves, and a step of yours that fits.
 
-You will learn    where the memory of a training goes, what a step can save, what that costs, and what cannot be saved
+You will learn    where the memory of training goes, what a step can save, what that costs, and what cannot be saved
 You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a model that is not run
 Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
                   python memory_optimisation.py                                                                   (a GPU)
@@ -65,7 +65,7 @@ def mib(size: int | None) -> float | None:
 
 
 def run_menu() -> list[tuple[Technique, Measurement]]:
-    """Every technique, on a device that is never full; on a GPU, in the memory that it has."""
+    """Run every technique on a device that is never full; on a GPU, in the memory that it has."""
     results = []
     for technique in MENU:
         step = functools.partial(train, technique)
@@ -80,7 +80,7 @@ def run_menu() -> list[tuple[Technique, Measurement]]:
 
 
 def make_row(technique: Technique, measurement: Measurement, reference: Measurement) -> dict:
-    """One row of the menu for the record; null is what was not measured because memory ran out."""
+    """Return one row of the menu for the record; what was not measured because memory ran out is null."""
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
@@ -93,7 +93,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """Return the learner's step on a device of the exercise's size, and the error that it ended with, unless memory ran out."""
+    """Run the learner's step on a device of the exercise's size; return its row, and its error unless memory ran out."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:

@@ -34,12 +34,12 @@ class Layout:
         return self.dp * self.pp * self.tp
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """Return the layout as `parse` reads it."""
         return f"{self.dp}x{self.pp}x{self.tp}"
 
     @staticmethod
     def parse(text: str) -> Layout:
-        """`2x1x4` is dp 2, pp 1, tp 4. Raises ValueError for anything else."""
+        """Read `2x1x4` as dp 2, pp 1, tp 4. Raises ValueError for anything else."""
         words = text.strip().split("x")
         if len(words) != len(DIMENSIONS) or not all(word.isdecimal() and int(word) for word in words):
             raise ValueError(text)
@@ -75,7 +75,7 @@ class Shape:
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
-        """Return why this training cannot take that layout; None if it can."""
+        """Return why this training run cannot use that layout; None if it can."""
         if self.heads % layout.tp:
             return f"tp {layout.tp} does not divide the {self.heads} heads: a slice consists of whole heads"
         if layout.pp > self.layers:
@@ -101,7 +101,7 @@ class Stage(nn.Module):
         self.first, self.last = first, last
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """From tokens, or the output of the stage before, to the input of the next stage, or scores."""
+        """Turn tokens, or the output of the stage before, into the input of the next stage, or scores."""
         x = self.token(x) + self.place if self.first else x
         for block in self.blocks.values():
             x = block(x)

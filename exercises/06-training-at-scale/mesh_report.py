@@ -33,7 +33,7 @@ def _leans(layout: Layout, dimension: str) -> bool:
 
 
 def parse_layouts(text: str) -> list[Layout]:
-    """`2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is not a layout."""
+    """Read `2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is not a layout."""
     return [] if text.strip() == "auto" else [Layout.parse(word) for word in text.split(",")]
 
 
@@ -94,7 +94,7 @@ def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
 
 
 def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
-    """Return the part of a step that takes longest."""
+    """Return the part of a step that takes the longest."""
     return max(milliseconds, key=lambda part: milliseconds[part])
 
 
@@ -128,7 +128,7 @@ def _count_bytes(sizes: MessageBytes, dimension: str) -> int:
 
 
 def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str]) -> dict[str, int]:
-    """Return how far the formulas are off on the worst rank, and how many layers a copy holds more than once or not at all."""
+    """Return the error of the formulas on the worst rank, and how many layers a copy holds more than once or not at all."""
     pairs = zip(result.message_bytes, result.formula_bytes, strict=True)
     stages = [count_weights(shape, layout, place["pp"]) for place in list_places(result.mesh, nodes)]
     layers_held = [layer for layers in result.layers for layer in layers]
@@ -140,8 +140,9 @@ def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Se
 
 
 def _take_apart(result: LayoutResult, *, on_gpu: bool) -> dict[str, float]:
-    """Milliseconds of each part of a step alone: what the busiest stage computes, the pipeline's bubble (from busy times), and
-    all messages of each dimension. On a GPU the time of a stage contains the sums of its slices, which are subtracted."""
+    """Return the milliseconds of each part of a step alone: what the busiest stage computes, the pipeline's bubble (from busy
+    times), and all messages of each dimension. On a GPU the time of a stage contains the sums of its slices, which are
+    subtracted."""
     busiest = 1e3 * max(sum(piece.seconds for piece in pieces) for pieces in result.pieces)
     whole = 1e3 * bubble.replay(result.pieces)
     computing = max(0.0, busiest - result.message_ms["tp"]) if on_gpu else busiest

@@ -1,4 +1,4 @@
-"""The messages of the ranks of a mesh in one step: counted in a place that every message passes, and by formula.
+"""The messages of the ranks of a mesh in one step: counted where every message passes, and by formula.
 
 Bytes are those that a rank passes to all_reduce, or sends to a neighbour. What crosses between nodes follows from them and
 from where each rank is: `price_by_dimension`.
@@ -44,7 +44,7 @@ class Traffic(TorchDispatchMode):
         return {kind: self._bytes[kind] for kind in KINDS}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here, also those of backward and of torch's pipelines."""
+        """Handle every operation, including those of backward and of torch's pipelines."""
         space, _, name = function.name().partition("::")
         if "c10d" in space and not name.startswith(("wait_tensor", "_wrap_tensor", "recv", "barrier")):
             size = max((item.nbytes for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor)), default=0)
@@ -81,10 +81,10 @@ def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBy
 
 
 def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_bytes: Sequence[MessageBytes]) -> dict[str, int]:
-    """Bytes that cross from one node to another in a step, by dimension.
+    """Return the bytes that cross from one node to another in a step, by dimension.
 
     `mesh` has the rank at each place (dp, pp, tp), `nodes` the node of each rank, `message_bytes` what each rank sends. An
-    all_reduce of n ranks goes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes.
+    all_reduce of n ranks passes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes.
     """
     crossing = dict.fromkeys(DIMENSIONS, 0)
     for axis, name in enumerate(DIMENSIONS):

@@ -27,7 +27,7 @@ class PlanFile:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan; None while a key of it is empty or wrong. `reasons` may be empty."""
+        """Return the plan; None while a key of it is empty or wrong. `reasons` may be empty."""
         if self.faults or set(self.empty) - {"reasons"}:
             return None
         ranks = (self.values[name] for name in RANKS)
@@ -36,12 +36,13 @@ class PlanFile:
 
     @property
     def words(self) -> list[str]:
-        """The words of the reasons, in lower case."""
+        """Return the words of the reasons, in lower case."""
         return str(self.values.get("reasons", "")).lower().split()
 
 
 def read_plan(document: object) -> PlanFile:
-    """Return a plan from what a YAML file holds. What is unknown, missing, of a wrong type or out of range becomes a fault."""
+    """Return a plan from the content of a YAML file. What is unknown, missing, of a wrong type or out of range becomes a
+    fault."""
     file = PlanFile()
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")

@@ -44,8 +44,8 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """Everything that the formulas say about a plan. What needs the time of a step is None if the GPU lacks the precision,
-    and the rank is None if no plan is valid."""
+    """Return everything that the formulas say about a plan. What needs the time of a step is None if the GPU lacks the
+    precision, and the rank is None if no plan is valid."""
     problems, sizes, by_kind = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
@@ -87,7 +87,8 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
 
 
 def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
-    """Memory on the fullest GPU and how much may be filled, in GB: plain copies with one sequence at a time, and your plan."""
+    """Return the memory on the fullest GPU and how much may be filled, in GB: plain copies with one sequence at a time, and
+    your plan."""
     plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
     plans |= {"your plan": plan} if plan else {}
     return [
@@ -121,7 +122,7 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
-    """Return what the newest good runs of 6.2 and 6.3 measured, in a sentence each; they are uploaded as earlier-ID-RUN.json.
+    """Return what the newest good runs of 6.2 and 6.3 measured, one sentence each; they are uploaded as earlier-ID-RUN.json.
     Runs of an older version of the course, which lack these figures, are left out."""
     rows = []
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):

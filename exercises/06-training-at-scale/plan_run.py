@@ -79,8 +79,8 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
-    """Return how far the bytes of weights are off the formula, on the rank where they are most. Shards are padded to equal
-    lengths, so that they may be some percent larger."""
+    """Return how far the bytes of weights are from the formula, where they are largest. Shards are padded to equal
+    lengths, so they may be some percent larger."""
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
@@ -100,7 +100,7 @@ def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
 
 
 def measure_products(world: ranks.World) -> float:
-    """FLOP/s of matrix products by all ranks together, which share the cores as they do in the training."""
+    """Return the FLOP/s of matrix products by all ranks together, which share the cores as in the training."""
     a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
     a @ b
     world.wait_for_all()

@@ -43,14 +43,14 @@ class Plan:
     save_every: int = 0
 
     def sequences(self, work: Work) -> float:
-        """Sequences of one micro-batch; not a whole number if the batch cannot be divided in this way."""
+        """Return the sequences of one micro-batch; not a whole number if the batch cannot be divided in this way."""
         return work.batch / (self.dp * self.micro_batches)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, if layers differ),
-    and what it takes temporarily while it is computed again.
+    """Return the bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, if layers
+    differ), and what it takes temporarily while it is computed again.
 
     The terms are those of Korthikanti et al.: what is outside the slices (10 h in 16 bits), what is inside (24 h), and the
     matrices of the attention (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence
@@ -70,8 +70,8 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
 
 def memory(work: Work, plan: Plan) -> dict[str, float]:
-    """Bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. That GPU is in the first stage,
-    which has the most micro-batches in flight, or in the last one, which has the scores."""
+    """Return the bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. That GPU is in the
+    first stage, which has the most micro-batches in flight, or in the last one, which has the scores."""
     return max((_sum_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
 
 
@@ -87,8 +87,8 @@ def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
 
 
 def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
-    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers, both
-    divided by tp."""
+    """Return the parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers,
+    both divided by tp."""
     shape = work.shape
     numbers = shape.layers / plan.pp * shape.layer_parameters
     numbers += shape.first_parameters(work.length) if stage == 0 else 0
@@ -97,7 +97,8 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
 
 
 def _activations(work: Work, plan: Plan, stage: int) -> float:
-    """1F1B: the first stage has begun as many micro-batches as there are stages before it ends one, the last stage one."""
+    """Return the activations under 1F1B: the first stage begins as many micro-batches as there are stages before it ends one,
+    the last stage one."""
     element = STATES[plan.precision][0]
     lasting, recomputed = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
     tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
@@ -109,8 +110,8 @@ def _activations(work: Work, plan: Plan, stage: int) -> float:
 
 # --- bytes sent ------------------------------------------------------------------------------------------------------------
 def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
-    """Bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its size, a
-    reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in forward and two in
+    """Return the bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its
+    size, a reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in forward and two in
     backward; recomputing it adds one and a half, as torch stops before the last reduce_scatter, which no gradient needs.
     Backward also gathers the inputs of the attention and of the MLP again. Between stages a GPU sends its share of the tokens.
     ZeRO 2 and 3 send for every micro-batch."""
@@ -132,7 +133,8 @@ def bubble(plan: Plan) -> float:
 
 # --- time ------------------------------------------------------------------------------------------------------------------
 def hardware_flops(work: Work, plan: Plan) -> float:
-    """Operations of a step on all GPUs, with those computed again: of all layers, of every second one, or of attention."""
+    """Return the operations of a step on all GPUs, including recomputation: of all layers, of every second one, or of
+    attention."""
     tokens, shape = work.batch * work.length, work.shape
     attention = 4.0 * shape.layers * shape.width * work.length
     layers = 2.0 * shape.layers * shape.layer_parameters + attention
@@ -160,8 +162,8 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
 
 
 def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> float:
-    """Seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. If a node holds several GPUs
-    of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
+    """Return the seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. If a node holds
+    several GPUs of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
     together = max(1, cluster.per_node // (plan.tp * plan.pp))
     of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * together)
@@ -169,7 +171,8 @@ def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> fl
 
 
 def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
-    """Model FLOPs over what the GPUs could do in that time by their data sheet; what is computed again does not count."""
+    """Return model FLOPs over what the GPUs could do in that time by their data sheet; what is computed again does not
+    count."""
     peak = work.cluster.flops(plan.precision) or math.inf
     return 100 * work.shape.model_flops(work.batch * work.length, work.length) / (seconds * work.cluster.size * peak)
 
@@ -182,7 +185,7 @@ def young_seconds(work: Work) -> float:
 
 
 def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
-    """`save_every` steps, each at its lower bound, as a multiple of Young's interval; and that interval in seconds."""
+    """Return `save_every` steps, each at its lower bound, as a multiple of Young's interval; and that interval in seconds."""
     young = young_seconds(work)
     return plan.save_every * step_seconds(work, plan)["step"] / young, young
 
@@ -216,8 +219,8 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
 
 
 def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
-    """Every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first. They use bf16
-    if the GPU has it, else fp16."""
+    """Return every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first. They use
+    bf16 if the GPU has it, else fp16."""
     plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
     return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
 
@@ -228,7 +231,7 @@ def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
 
 
 def least_memory(work: Work) -> float:
-    """Bytes on the fullest GPU of the plan that needs the least, among those that break no other rule."""
+    """Return the bytes on the fullest GPU of the plan that needs the least, among those that break no other rule."""
     plans = [plan for plan in _list_plans(work) if find_problems(work, plan).keys() <= {"does-not-fit"}]
     return min(memory(work, plan)["total"] for plan in plans)
 

@@ -21,7 +21,7 @@ NUMBER = 4  # bytes of a float32
 
 
 def take_local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return what this rank has of the tensor: for a DTensor, its own shard."""
+    """Return this rank's part of the tensor: for a DTensor, its own shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -68,7 +68,7 @@ class SentBytes(TorchDispatchMode):
         return result
 
     def _count(self, name: str, size: int) -> None:
-        """`size`: the bytes of all tensors passed to the operator, inputs and outputs."""
+        """Count a collective; `size`: the bytes of all tensors passed to the operator, inputs and outputs."""
         plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce").replace("alltoall", "all_to_all")
         kind = next((kind for kind in KINDS if kind in plain), "other")
         if "all_to_all" in plain:  # input and output have equal sizes
@@ -95,12 +95,13 @@ def read_written_bytes() -> int | None:
 
 
 def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
-    """Numbers of these parameters if each is cut along its first dimension and padded so that all shards are equal."""
+    """Return the numbers of these parameters if each is cut along its first dimension and padded so that all shards are
+    equal."""
     return sum(math.ceil(shape[0] / ranks) * ranks * math.prod(shape[1:]) for shape in shapes)
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Numbers of each rank if whole tensors are assigned, the largest first, each to the rank that has the least.
+    """Return the numbers of each rank if whole tensors are assigned, the largest first, each to the rank that has the least.
 
     ZeroRedundancyOptimizer does so, and takes the first of several such ranks.
     """
@@ -156,7 +157,8 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 
 
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
-    """Floating-point numbers in tensors that an object keeps, without those that share the memory of other tensors."""
+    """Return how many floating-point numbers are in tensors that an object keeps, without those that share the memory of other
+    tensors."""
     elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
     storages = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()

@@ -1,4 +1,4 @@
-"""A training whose model is in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
+"""A training run whose model is in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
 
 Exercise 6.2 shows what FSDP does; here it is the training that checkpoints save. Needs only torch.
 """
@@ -32,7 +32,7 @@ BATCH = 32
 
 @dataclass
 class Training:
-    """One rank's share of a training on `mesh`, whose ranks also form `group`, for checkpoints.
+    """One rank's share of a training run on `mesh`, whose ranks also form `group`, for checkpoints.
 
     `generator` draws the sequences of a step, the same on every rank: its state is part of the training.
     """
@@ -45,7 +45,7 @@ class Training:
 
 
 def count_parameters(width: int, layers: int) -> int:
-    """Parameters of the whole model: 12 w^2 + 13 w per layer, two embeddings, the last norm and the scores."""
+    """Return the parameters of the whole model: 12 w^2 + 13 w per layer, two embeddings, the last norm and the scores."""
     return layers * (12 * width**2 + 13 * width) + width * (2 * VOCABULARY + LENGTH + 2) + VOCABULARY
 
 
@@ -70,8 +70,8 @@ def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """Return a new training on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which call it,
-    too."""
+    """Return a new training run on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which also
+    call it."""
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None
@@ -85,7 +85,7 @@ def build(world: World, size: int, width: int, layers: int, seed: int) -> Traini
 
 
 def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
-    """Train these steps; returns the mean loss of each, over the whole batch.
+    """Train these steps; return the mean loss of each, over the whole batch.
 
     A rank adds up the losses of its share, so the shares need not be equal. FSDP takes the mean of the gradients over the
     ranks, hence the factor.
@@ -108,8 +108,8 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
 
 
 def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
-    """Write the whole training to one file on rank 0, as a training on one GPU does; returns the seconds, how many of them
-    gathering the slices took, and the bytes. None on the other ranks, which only send their slices.
+    """Write the whole training state to one file on rank 0, as on one GPU; return the seconds, how many of them went
+    into gathering, and the bytes. None on the other ranks, which only send their slices.
     """
     start = time.perf_counter()
     whole = StateDictOptions(full_state_dict=True, cpu_offload=True)

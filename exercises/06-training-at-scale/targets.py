@@ -27,29 +27,30 @@ class Shape:
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer: attention, MLP, two norms."""
+        """Return the parameters of one layer: attention, MLP, two norms."""
         h, kv = self.width, self.width * self.kv_heads // self.heads
         if self.gated:
             return 2 * h * h + 2 * h * kv + 3 * h * self.inner + 2 * h
         return 4 * (h * h + h) + 2 * h * self.inner + self.inner + h + 4 * h
 
     def parameters(self, length: int) -> int:
-        """Parameters of the whole model with sequences of `length` tokens."""
+        """Return the parameters of the whole model with sequences of `length` tokens."""
         return self.layers * self.layer_parameters + self.first_parameters(length) + self.last_parameters(alone=True)
 
     def first_parameters(self, length: int) -> int:
-        """Parameters before the layers: a row for each token of the vocabulary, and for each learned position."""
+        """Return the parameters before the layers: a row for each token of the vocabulary, and for each learned position."""
         return self.width * (self.vocabulary + (0 if self.gated else length))
 
     def last_parameters(self, *, alone: bool) -> int:
-        """Parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first one if one
-        stage holds both (`alone`)."""
+        """Return the parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first
+        one if one stage holds both (`alone`)."""
         scores = 0 if alone and not self.gated else self.width * self.vocabulary
         return scores + self.width * (1 if self.gated else 2)
 
     def model_flops(self, tokens: int, length: int) -> float:
-        """Operations of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the attention per
-        layer and token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without computing again."""
+        """Return the operations of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the
+        attention per layer and token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without
+        recomputation."""
         products = self.layers * self.layer_parameters + self.width * self.vocabulary
         return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)
 
@@ -69,12 +70,12 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """The number of GPUs."""
+        """Return the number of GPUs."""
         return self.nodes * self.per_node
 
     @cached_property
     def gpu(self) -> gpus.Gpu:
-        """Its row of gpus.json."""
+        """Return its row of gpus.json."""
         row = gpus.find(self.gpu_name)
         assert row is not None, self.gpu_name
         return row
@@ -85,7 +86,7 @@ class Cluster:
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
-        """FLOP/s of one GPU by its data sheet; None if the hardware cannot compute in that precision."""
+        """Return the FLOP/s of one GPU by its data sheet; None if the hardware cannot compute in that precision."""
         peak = getattr(self.gpu, precision)
         return None if peak is None else peak * 1e12
 
@@ -115,7 +116,7 @@ BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
 
 @dataclass(frozen=True)
 class Work:
-    """A training on a cluster: sequences of `length` tokens, `batch` of them in a step."""
+    """A training run on a cluster: sequences of `length` tokens, `batch` of them in a step."""
 
     shape: Shape
     cluster: Cluster

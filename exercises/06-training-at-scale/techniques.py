@@ -85,7 +85,8 @@ MENU = (
 
 
 def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.optim.Optimizer:
-    """AdamW, with all tensors in one call, as on a GPU, unless the technique says otherwise; or plain SGD without moments."""
+    """Return AdamW, with all tensors in one call, as on a GPU, unless the technique says otherwise; or plain SGD without
+    moments."""
     if technique.optimizer == "SGD":
         return torch.optim.SGD(model.parameters(), lr=50 * RATE, foreach=technique.foreach)
     return torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6, foreach=technique.foreach)
@@ -114,7 +115,8 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """One step on one batch: its mean loss over all tokens. `enter` is called at the beginning of each stage of the step."""
+    """Take one step on one batch; return its mean loss over all tokens. `enter` is called at the beginning of each stage of the
+    step."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for part in batch.to(device).chunk(technique.parts):
@@ -134,7 +136,7 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """Yield the tensors that a training holds before the optimizer steps: weights, gradients, the optimizer's state for
+    """Yield the tensors that training holds before the optimizer steps: weights, gradients, the optimizer's state for
     each."""
     for parameter in model.parameters():
         yield parameter
@@ -187,8 +189,8 @@ def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Te
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Of the weights at the end of trainings, keep only those of the reference: with a GPU's model each copy takes gigabytes of
-    the node's memory."""
+    """Keep, of the final weights of training runs, only those of the reference: a copy of a GPU's model takes gigabytes of the
+    node's memory."""
     reference = find_reference(results)
     for result in results:
         if result is not reference:
@@ -241,7 +243,7 @@ class Products(TorchDispatchMode):
         self.flops = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here."""
+        """Handle every operation."""
         result = function(*args, **(kwargs or {}))
         if function.overloadpacket in PRODUCTS:
             self.flops += 2 * result.numel() * args[-2].shape[-1]

@@ -113,7 +113,7 @@ for order_of_dimensions in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Over all layouts; None if your part says nothing about one."""
+    """Return the sum over all layouts; None if your part says nothing about one."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 

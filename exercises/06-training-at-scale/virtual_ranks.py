@@ -22,7 +22,8 @@ PARTS = {  # torch's names for what memory is used for
 
 
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
-    """FSDP, in place: block by block, then the rest. If weights are not freed, they stay whole from forward to backward."""
+    """Shard in place with FSDP: block by block, then the rest. If weights are not freed, they stay whole from forward to
+    backward."""
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
     fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward)

@@ -15,7 +15,7 @@ PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, fig
 def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
     """Add to the row of each stage what my_zero.py returns, and by how many bytes that differs from what was counted.
 
-    Returns the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, the rows
+    Return the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, the rows
     have no such keys, the difference is None, and the error takes the place of "no error".
     """
     try:
@@ -33,7 +33,8 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
 
 def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
-    """For float32 with AdamW: 4, 4 and 8 bytes. Torch's padding, and what it sends beyond the paper, is not in the formulas."""
+    """Compare for float32 with AdamW: 4, 4 and 8 bytes. Torch's padding, and what it sends beyond the paper, is not in the
+    formulas."""
     by_formula = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
     sent_bytes = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
     off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, by_formula, strict=True))

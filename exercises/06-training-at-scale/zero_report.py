@@ -1,4 +1,4 @@
-"""Report of 6.2: a row for each stage from what all ranks counted, the figures that follow from the rows, and the tables."""
+"""The report of 6.2: a row for each stage from what all ranks counted, the figures that follow, and the tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 def describe_stage(
     stage: int, rank_bytes: Sequence[Mapping[str, Any]], counts: Mapping[str, Any], shapes: Sequence[Any]
 ) -> Row:
-    """Return what a rank holds and sends at a stage, in bytes, and how far that differs from torch's own rules.
+    """Return what a rank holds and sends at a stage, in bytes, and by how much that differs from torch's own rules.
 
     `rank_bytes` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counts` what one
     rank passed to collectives; `shapes` are those of the parameters.
@@ -60,7 +60,7 @@ def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], par
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is off the prediction for as many ranks; None if either is missing."""
+    """Add to each row how far its peak on a GPU is from the prediction for as many ranks; None if either is missing."""
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
         measured = row["peak_gpu_memory_bytes"]
@@ -77,7 +77,7 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Figures over all stages; None if a stage that they need is not among the rows."""
+    """Return figures over all stages; None if a stage that they need is not among the rows."""
     of = {row["stage"]: row for row in rows}
 
     def percent(key: str, stage: int) -> float | None:

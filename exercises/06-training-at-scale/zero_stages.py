@@ -111,7 +111,7 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """One step; returns what this rank holds when it holds most of each kind, and what it sends."""
+    """Take one step; return the most that this rank holds of each kind, and what it sends."""
     between, written_before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """All steps: the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
+    """Take all steps; return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -167,7 +167,7 @@ def measure_peak(call) -> tuple[dict[str, object], int | None]:
 
 
 def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """AdamW's two moments on this rank; its counters of steps, one number each, are not moments."""
+    """Return AdamW's two moments on this rank; its counters of steps, one number each, are not moments."""
     state = (optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer).state
     return [value for values in state.values() for value in values.values() if torch.is_tensor(value) and value.dim()]
 
@@ -199,7 +199,7 @@ def compare_training(result: dict[str, object]) -> dict[str, object]:
 
 
 def flatten(net: nn.Module) -> torch.Tensor:
-    """All weights, whole and concatenated, in every rank's CPU memory."""
+    """Return all weights, whole and concatenated, in every rank's CPU memory."""
     whole = (weight.full_tensor() if isinstance(weight, DTensor) else weight for weight in net.parameters())
     return torch.cat([weight.detach().flatten().cpu() for weight in whole])
 
@@ -230,7 +230,7 @@ def measure_collectives() -> list[dict[str, object]]:
 
 
 def measure_sharded() -> tuple[dict[str, object] | None, str]:
-    """Return the learner's optimizer in the same training: its row, and the error with which it ended on any rank."""
+    """Run the learner's optimizer in the same training; return its row, and the error with which it ended on any rank."""
     result, failure = None, None
     try:
         import my_sharded

@@ -42,18 +42,18 @@ class Passthrough:
 
     @property
     def listing(self) -> str:
-        """A line for each device, as commonly printed from /sys/kernel/iommu_groups."""
+        """Return a line for each device, as commonly printed from /sys/kernel/iommu_groups."""
         return "\n".join(f"IOMMU Group {group:2} {address} {_WORDS[kind]}" for group, address, kind in self.devices)
 
     def right(self) -> list[str]:
-        """All devices of the GPU's group except bridges, in order; none if the host needs one of them."""
+        """Return all devices of the GPU's group except bridges, in order; none if the host needs one of them."""
         own_group = next(group for group, address, _ in self.devices if address == self.gpu)
         together = sorted(address for group, address, kind in self.devices if group == own_group and kind != BRIDGE)
         return [] if self.host_needs & set(together) else together
 
 
 def make_passthrough(puzzle: int) -> list[Passthrough]:
-    """Three GPUs of a computer: one alone with its audio device, one with another GPU, one with a device of the host."""
+    """Return three GPUs of a computer: one alone with its audio device, one with another GPU, one with a device of the host."""
     chance = random.Random(puzzle)
     first, second, third, fourth = sorted(chance.sample(range(1, 30), 4))
     devices = [
@@ -93,14 +93,15 @@ class Network:
     ratio: int
 
     def right(self) -> tuple[int, int]:
-        """Lower and upper switches. Of a lower switch's ports 1 in (ratio + 1) goes up; these fill the upper ones' ports."""
+        """Return the lower and upper switches. Of a lower switch's ports 1 in (ratio + 1) goes up; these fill the upper ones'
+        ports."""
         up = self.ports // (self.ratio + 1)
         leaves = math.ceil(self.nodes / (self.ratio * up))
         return leaves, math.ceil(leaves * up / self.ports)
 
 
 def make_networks(puzzle: int) -> list[Network]:
-    """Three networks; the first has 48 nodes, switches with 40 ports and two links down for each link up."""
+    """Return three networks; the first has 48 nodes, switches with 40 ports and two links down for each link up."""
     chance = random.Random(puzzle)
     more = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
     return [Network(48, 40, 2), *more]
@@ -128,12 +129,14 @@ class Checkpoint:
 
 
 def make_checkpoints(puzzle: int) -> list[Checkpoint]:
-    """Three checkpoints; the first has 2 TiB of 64 ranks every ten minutes, the last is more than the targets can write."""
+    """Return three checkpoints; the first is 2 TiB of 64 ranks every ten minutes, the last is more than the targets can
+    write."""
     chance = random.Random(puzzle)
     some = Checkpoint(chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40)
     return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), some, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
 
 
 def right_scheduler(needs: Mapping[str, object]) -> str:
-    """Kubernetes for what runs for ever and scales with load; Slurm for what ends, waits its turn and starts all at once."""
+    """Return Kubernetes for what runs for ever and scales with load; Slurm for what ends, waits its turn and starts all at
+    once."""
     return "kubernetes" if needs["runs"] == "for ever" else "slurm"

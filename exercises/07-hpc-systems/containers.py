@@ -39,7 +39,7 @@ print(sorted(times)[25] * 1e3, value, device)
 
 
 def _environment() -> dict[str, str]:
-    """Charliecloud needs both of these to be set."""
+    """Return the environment: Charliecloud needs both of these variables."""
     return os.environ | {"USER": os.environ.get("USER", "learner"), "HOME": os.environ.get("HOME", "/")}
 
 
@@ -100,7 +100,7 @@ def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
 
 
 def _make_image(root: Path, places: Sequence[str]) -> list[str]:
-    """Turn a folder into an image without files, to bind the host's files into: creates the links of its root; returns the
+    """Turn a folder into an image without files, to bind the host's files into: create the links of its root; return the
     folders that are not links and have to be bound as well."""
     more = []
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -166,7 +166,7 @@ def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments as a command in an engine gets them, and why it got none, or None."""
+    """Return the arguments that a command in an engine receives, and why it received none, or None."""
     printed, reason = _call([*prefix, "printf", "%s\\n", *words])
     return printed.splitlines(), reason
 

@@ -88,7 +88,7 @@ class Links:
 
 
 def sizes_up_to(most: int) -> list[int]:
-    """64 KiB, then twice as much each time, up to `most` bytes."""
+    """Return 64 KiB, then twice as much each time, up to `most` bytes."""
     sizes = [1 << 16]
     while 2 * sizes[-1] <= most:
         sizes.append(2 * sizes[-1])
@@ -101,7 +101,7 @@ def _memory_folder() -> str | None:
 
 
 def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None:
-    """Receive what comes and confirm it, until the first process ends."""
+    """Receive and confirm data until the first process ends."""
     buffer = memoryview(bytearray(most))
     with (
         mmap.mmap(shared_fd, most) as shared,

@@ -100,7 +100,8 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
 
 
 def place(card: Card, names: Sequence[str]) -> list[Place]:
-    """Places with the fewest GPUs, by search: tries all starts of all instances, largest first, adding a GPU until all fit."""
+    """Find places with the fewest GPUs, by search: try all starts of all instances, largest first, adding a GPU until all
+    fit."""
     sizes = {profile.name: profile.memory for profile in card.profiles}
     order = sorted(range(len(names)), key=lambda number: -sizes[names[number]])
     for gpus in range(1, len(names) + 1):
@@ -165,7 +166,7 @@ class Service:
 
 
 def make_services(puzzle: int, card: Card) -> list[Service]:
-    """Seven to nine services that follow from `puzzle`, none larger than the card."""
+    """Return seven to nine services that follow from `puzzle`, none larger than the card."""
     chance = random.Random(puzzle)
     kinds = [("chat", True), ("search", True), ("speech", True), ("notebook", False), ("report", False), ("batch", False)]
     services = []

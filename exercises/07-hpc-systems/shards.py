@@ -37,7 +37,7 @@ def check_record(record: bytes | memoryview) -> int | None:
 
 
 def shuffle(records: int, seed: int) -> list[int]:
-    """All records in the random order in which a training wants them."""
+    """Return all records in the random order that a training wants."""
     order = list(range(records))
     random.Random(seed).shuffle(order)
     return order
@@ -92,7 +92,7 @@ def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window
 
 
 def _read_all(path: Path, block: int, flags: int = 0) -> int:
-    """Read a file from front to back into one buffer, aligned to a page as O_DIRECT needs it; returns the bytes read."""
+    """Read a file from front to back into one buffer, aligned to a page as O_DIRECT needs it; return the bytes read."""
     with mmap.mmap(-1, block) as buffer:
         descriptor = os.open(path, os.O_RDONLY | flags)
         try:

@@ -1,7 +1,7 @@
 """The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
 
 The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
-V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4), those of the others follow from their names.
+V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4); those of the others follow from their names.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def name_score(links: Links, value: Score) -> str:
 
 
 def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
-    """All ways to divide the members into groups of `size`, each once."""
+    """Yield all ways to divide the members into groups of `size`, each once."""
     if not members:
         yield []
         return
@@ -132,7 +132,7 @@ def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
 
 
 def listings(puzzle: int) -> list[Listing]:
-    """Five computers: four that exist, and one that follows from `puzzle`."""
+    """Return five computers: four that exist, and one that follows from `puzzle`."""
     return [
         Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), nics=4),
         Listing("hybrid cube, 8 x V100", _cube(), nics=4),

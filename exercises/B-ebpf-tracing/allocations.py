@@ -51,17 +51,17 @@ class Totals:
 
     @property
     def alive_bytes(self) -> int:
-        """The bytes that were allocated and never freed."""
+        """Return the bytes that were allocated and never freed."""
         return sum(self.alive.values())
 
     @property
     def leak(self) -> str:
-        """The function that holds the most live bytes, weights excluded; empty if there is none."""
+        """Return the function with the most live bytes, weights excluded; empty if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
 def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Workload]:
-    """Three workloads; each forgets to free a different one of the engine's three buffers (engine.c: seed % 3)."""
+    """Return three workloads; each forgets to free a different one of the engine's three buffers (engine.c: seed % 3)."""
     return [
         Workload("one request", layers, 3 * seed + 1, ((16, tokens),)),
         Workload("three requests", layers, 3 * seed + 2, ((24, tokens), (100, 2 * tokens), (7, tokens))),

@@ -47,7 +47,7 @@ def find_reason(library: Path) -> str | None:
 
 
 def quote(library: Path) -> str:
-    """Return the path as a probe takes it, whatever is in it: a space or a colon ends it otherwise."""
+    """Return the path as a probe takes it, whatever is in it: a bare space or colon would end it."""
     return json.dumps(str(library), ensure_ascii=False)
 
 
@@ -56,7 +56,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
     """Run a bpftrace program while the block runs; the dictionary is filled with its maps when the block ends.
 
     `pid` is the process whose addresses are turned into function names; it has to be alive until the block ends. It does not
-    filter reliably: while others probe the same file, probes may fire for their processes, too. If the tracer sees that process
+    filter reliably: while others probe the same file, probes may also fire for their processes. If the tracer sees that process
     through another namespace (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
     dictionary by key ("a,b" for several keys), or a list of buckets with `min`, `max` and `count`; `errors` holds bpftrace's
     error messages. bpftrace runs without --unsafe, so a program cannot start other programs.
@@ -162,7 +162,7 @@ def _waits_for_events(pid: int) -> bool:
 
 
 def _read_complaints(complaints: IO[str]) -> str:
-    """bpftrace's error messages in one line, without those that it always prints."""
+    """Return bpftrace's error messages in one line, without those that it always prints."""
     complaints.seek(0)
     lines = complaints.read(1 << 16).splitlines()
     return "; ".join(line.strip() for line in lines if line.strip() and not any(noise in line for noise in NOISE))[:400]

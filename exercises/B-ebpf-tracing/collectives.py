@@ -101,7 +101,7 @@ def _end(rank: subprocess.Popen[str]) -> None:
 
 
 def _train() -> None:
-    """One rank: a model whose gradients are one bucket, so that DDP sends them with one all-reduce per step."""
+    """Train one rank: a model whose gradients are one bucket, so that DDP sends them with one all-reduce per step."""
     import torch
     import torch.distributed as dist
 

@@ -1,6 +1,6 @@
 """Probes without BPF: each hit of a uprobe writes a record into memory that the kernel shares with this process.
 
-See perf_event_open(2). The probes belong to open files of this process, so nothing stays behind however it ends; probes that
+See perf_event_open(2). The probes belong to open files of this process, so nothing stays behind, however it ends; probes that
 are set through tracefs (uprobe_events) would stay.
 """
 
@@ -157,7 +157,7 @@ def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
 
 @functools.cache
 def _choose_size() -> int:
-    """Bytes for the records of one processor: the number of pages has to be a power of two."""
+    """Return the bytes for the records of one processor: the number of pages has to be a power of two."""
     pages = min(MAX_PAGES, ALL_PAGES // len(_list_processors()))
     return mmap.PAGESIZE << (max(1, pages).bit_length() - 1)
 

@@ -188,7 +188,7 @@ class Pod:
         return ",".join(["-all", *(f"+{right}" for right in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
-        """Those of the two node folders that a tracer may need which the container mounts and this computer has."""
+        """Return those of the two node folders that a tracer may need which the container mounts and this computer has."""
         mounted = policies.mounts(self.manifest, name).items()
         return [(source, path, read_only) for path, (source, read_only) in mounted
                 if source in (policies.BTF, policies.TRACEFS) and Path(source).is_dir()
@@ -236,7 +236,8 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
 
 
 def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
-    """bpftrace if it works in a container, otherwise the tracer inside the engine; `say` is told why. Raises NoTracer."""
+    """Return bpftrace if it works in a container, otherwise the tracer inside the engine; `say` is told why. Raises
+    NoTracer."""
     try:
         return tracers.find("bpftrace")
     except tracers.NoTracer as error:
@@ -309,7 +310,7 @@ class Sidecar:
             self._process.wait()
 
     def wait_until_counting(self) -> int | None:
-        """None once it has printed counts; its exit code if it ends before that."""
+        """Return None once it has printed counts; its exit code if it ends before that."""
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
@@ -355,7 +356,7 @@ class Sidecar:
 
 
 def read_record(line: str) -> dict[str, Any]:
-    """One line of bpftrace's JSON; an empty mapping if the line is not JSON."""
+    """Return one line of bpftrace's JSON; an empty mapping if the line is not JSON."""
     try:
         record = json.loads(line) if line.startswith("{") else {}
     except ValueError:

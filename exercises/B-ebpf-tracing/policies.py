@@ -88,7 +88,7 @@ def _plain(path: str) -> str:
 
 
 def check(pod: Mapping[str, Any]) -> list[Policy]:
-    """All ten policies, in the order in which they stop a pod: first those that keep it from starting."""
+    """Return all ten policies, in the order in which they stop a pod: first those that keep it from starting."""
     tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
     places, added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [

@@ -176,20 +176,20 @@ class Engine:
 
     @property
     def pid(self) -> int:
-        """The process id of the started command."""
+        """Return the process id of the started command."""
         return self._process.pid
 
     @property
     def library(self) -> Path:
-        """The CUDA runtime that it uses."""
+        """Return the CUDA runtime that it uses."""
         return self.folder / LIBRARY
 
     def load(self) -> str | None:
-        """Load the weights. Returns None, or why they could not be loaded."""
+        """Load the weights. Return None, or why they could not be loaded."""
         return self._ask("load")["error"]
 
     def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:
-        """Send a request with `prompt` tokens. Returns how many of `tokens` were generated, and why not all, or None."""
+        """Send a request with `prompt` tokens. Return how many of `tokens` were generated, and why not all, or None."""
         answer = self._ask(f"request {prompt} {tokens}")
         return answer["tokens"], answer["error"]
 
@@ -199,7 +199,7 @@ class Engine:
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """Return the address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or
+        """Yield the address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or
         a text, each word of which counts as a token) and `max_tokens`, as in vLLM."""
         engine = self
 

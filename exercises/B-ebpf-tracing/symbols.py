@@ -54,7 +54,7 @@ def _name(file: Path, address: int) -> str | None:
 
 @functools.lru_cache(maxsize=32)
 def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
-    """Address and name of the functions in a file; with "-D" only of those that it exports."""
+    """Return address and name of the functions in a file; with "-D" only of those that it exports."""
     command = ["nm", *([flag] if flag else []), "--defined-only", str(file)]
     try:
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -68,7 +68,7 @@ def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
 
 @functools.lru_cache(maxsize=32)
 def _read_parts(file: Path) -> tuple[tuple[int, int, int], ...]:
-    """Offset in the file, address and size of each mapped part of a 64-bit ELF file (elf(5)). Raises NoSymbols."""
+    """Return the offset in the file, address and size of each mapped part of a 64-bit ELF file (elf(5)). Raises NoSymbols."""
     try:
         with file.open("rb") as text:
             head = text.read(64)

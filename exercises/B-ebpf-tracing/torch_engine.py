@@ -27,7 +27,7 @@ class TorchEngine(stand_in.Engine):
 
     @property
     def library(self) -> Path:
-        """The CUDA runtime that this process has loaded. Raises TracerFailed if it has none."""
+        """Return the CUDA runtime that this process has loaded. Raises TracerFailed if it has none."""
         return find_library(self.pid)
 
     def graph(self, prompt: int, tokens: int) -> None:
@@ -107,7 +107,8 @@ def _append(text: Any, scores: Any) -> Any:
 
 
 def _capture(model: Any, text: Any) -> tuple[Any, Any, Any]:
-    """One pass as a graph, with the tokens that it reads and the scores that it writes; warmed up on a separate stream."""
+    """Return one pass as a graph, with the tokens that it reads and the scores that it writes; warmed up on a separate
+    stream."""
     import torch
 
     stream = torch.cuda.Stream()

@@ -78,12 +78,12 @@ class Trace:
 
     @property
     def total(self) -> int:
-        """The number of all calls. A trace with 0 calls shows nothing."""
+        """Return the number of all calls. A trace with 0 calls shows nothing."""
         return sum(calls.calls for calls in self.calls.values())
 
     @property
     def launches(self) -> int:
-        """The number of kernels that were launched one by one."""
+        """Return the number of kernels that were launched one by one."""
         return sum(self.count(api) for api in LAUNCHES)
 
     def count(self, api: str) -> int:
@@ -101,7 +101,7 @@ class Tracer(Protocol):
     descriptors: Sequence[int]
 
     def count(self, pid: int, library: Path) -> AbstractContextManager[Counters]:
-        """Counters that are filled when the block ends."""
+        """Return counters that are filled when the block ends."""
         ...
 
 
@@ -214,7 +214,7 @@ def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
 
 
 def _read_counters(maps: Mapping[str, Any]) -> Counters:
-    """Counters from the maps of a program by `write_program`."""
+    """Return counters from the maps of a program by `write_program`."""
     counters: Counters = {}
     for kind in ("calls", "bytes", "failed", "kernel", "site_calls", "site_bytes"):
         for key, number in (maps.get(f"@{kind}") or {}).items():
@@ -246,7 +246,7 @@ class _Perf:
 
 
 def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
-    """Counters from the hits of one process, which has to be alive so that its addresses can be turned into names."""
+    """Return counters from the hits of one process, which has to be alive so that its addresses can be turned into names."""
     counters: Counter[tuple[str, ...]] = Counter()
     entries: dict[tuple[int, str], perf_probes.Hit] = {}
     name = functools.lru_cache(maxsize=None)(functools.partial(symbols.name_address, pid))

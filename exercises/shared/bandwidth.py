@@ -23,12 +23,12 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 def algbw(size: float, seconds: float) -> float:
-    """Algorithm bandwidth, S / t: what the caller sees."""
+    """Return the algorithm bandwidth, S / t: what the caller sees."""
     return size / seconds / 1e9
 
 
 def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
-    """Bus bandwidth: the algorithm bandwidth times the bus factor. This one may be compared with a link's data sheet."""
+    """Return the bus bandwidth: the algorithm bandwidth times the bus factor. It may be compared with a link's data sheet."""
     return algbw(size, seconds) * bus_factor(collective, ranks)
 
 
@@ -73,8 +73,7 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Return where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in
-    words."""
+    """Where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in words."""
 
     size: float | None
     gain_percent: float | None
@@ -82,8 +81,8 @@ class Plateau:
 
 
 def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
-    """Return the smallest size with 95 % of the best of the three largest sizes. Not reached while a doubling gains more than 5
-    %."""
+    """Return the smallest size with 95 % of the best of the three largest sizes. It is not reached while a doubling gains more
+    than 5 %."""
     if len(sizes) < 3:
         return Plateau(None, None, "too few sizes to say")
     doublings = math.log2(sizes[-1] / sizes[-2])

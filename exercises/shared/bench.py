@@ -1,6 +1,6 @@
 """The parts that all measurements of the course share and no lesson is about: the timing loop, percentiles, the record.
 
-Needs torch only; travels beside the exercise's script. Times are in seconds inside, in the unit of their key outside.
+Needs only torch; is uploaded with the exercise's script. Times are in seconds inside, in the unit of their key outside.
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ def measure(
     threads: int | None = None,
     flush: Callable[[], object] | None = None,
 ) -> list[float]:
-    """Seconds of each of many warm calls in one process, for the fields of `spread_ms`: for `budget_s`, and `at_least` of them.
+    """Return the seconds of each of many warm calls in one process, for the fields of `spread_ms`: for `budget_s`, and
+    `at_least` of them.
 
     On a GPU: a pair of events around each call, after `warmup_s` of warm-up, with `flush` (see `cache_flush`) before each.
     On a CPU: PyTorch's own timer, which warms up, and repeats calls that are too short for the clock; `threads` of them
-    compute, all that torch may use if it is not said.
+    compute, by default all that torch may use.
     """
     if device.type == "cuda":
         seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, prepare=flush)
@@ -104,7 +105,8 @@ def time_calls(
     agree: Callable[[float], float] = alone,
     prepare: Callable[[], object] | None = None,
 ) -> list[float]:
-    """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 if a call takes long) to `at_most`.
+    """Return the seconds of each of many warm calls: as many as fit into the budget, from 20 (5 if a call takes long) to
+    `at_most`.
 
     The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
     of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `prepare` see
@@ -120,9 +122,9 @@ def time_calls(
 def time_each(
     call: Callable[[], object], device: torch.device, count: int, prepare: Callable[[], object] | None = None
 ) -> list[float]:
-    """Seconds of each of exactly `count` calls, back to back, or each after a call of `prepare`, whose time is not counted.
+    """Return the seconds of each of exactly `count` calls, back to back, or each after a call of `prepare`, which is not timed.
 
-    Cold ones are the caller's to drop. GPU work is asynchronous: there a pair of events encloses each call, and the
+    The caller has to drop cold ones. GPU work is asynchronous: there a pair of events encloses each call, and the
     clock is read after all of them.
     """
     ready = prepare or _nothing
@@ -158,13 +160,13 @@ def percentile(samples: Sequence[float], percent: float) -> float:
 
 
 def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
-    """Median, 20th and 80th percentile in milliseconds, and of how many samples."""
+    """Return the median, 20th and 80th percentile in milliseconds, and the number of samples."""
     named = {"median_ms": 50, "p20_ms": 20, "p80_ms": 80}
     return {key: round(percentile(seconds, at) * 1e3, 6) for key, at in named.items()} | {"samples": len(seconds)}
 
 
 def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
-    """Rows as aligned text. `columns` gives the title of each key; what was not measured shows as a dash."""
+    """Return rows as aligned text. `columns` gives the title of each key; what was not measured shows as a dash."""
     lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     text_columns = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
@@ -179,20 +181,19 @@ def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
 
 
 def is_by_hand() -> bool:
-    """Return whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects from there what the script
-    writes."""
+    """Return whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects what the script writes there."""
     return "GPUCOURSE_OUT" not in os.environ
 
 
 def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, title: str = "") -> None:
-    """Print a table that the exercise's manifest has, too. gpucourse shows it after the run, and while it runs leaves out what
+    """Print a table that the exercise's manifest also has. gpucourse shows it after the run, and while it runs leaves out what
     stands between the first line here and the empty line; the log has it."""
     first = "" if is_by_hand() else TABLE
     say("\n".join([first, *([title] if title else []), table(rows, columns), ""]))
 
 
 def say_end(path: Path, device: torch.device, *more: str) -> None:
-    """Print what was measured on, and where the results are. Only if started by hand: gpucourse shows both itself."""
+    """Print the device, and where the results are, only if started by hand: gpucourse shows both itself."""
     if is_by_hand():
         say(" · ".join([footer(environment(device)), *more]) + f"\nwritten: {path}")
 
@@ -234,7 +235,7 @@ def footer(facts: dict[str, object]) -> str:
 
 
 def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:
-    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Returns its path."""
+    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Return its path."""
     folder = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     folder.mkdir(parents=True, exist_ok=True)
     record = {
@@ -256,7 +257,7 @@ def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: i
 
 
 def _finite(value: object) -> object:
-    """JSON has no NaN or infinity; they are kept as text, which no check takes for a number."""
+    """Keep NaN and infinity, which JSON does not have, as text, which no check takes for a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
 """The arithmetic of a pipeline's bubble: by the formula, and from the time that each piece of work took.
 
-A bubble is the share of all stages' time in which a stage has nothing to do. Only arithmetic, nothing is measured here.
+A bubble is the share of all stages' time in which a stage has nothing to do. Only arithmetic: nothing is measured here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Piece(NamedTuple):
 
 
 def predict_bubble(stages: int, micro_batches: int) -> float:
-    """(p - 1) / (m + p - 1) for p equal stages and m micro-batches: Huang et al., GPipe, 2019, section 2.3."""
+    """Return (p - 1) / (m + p - 1) for p equal stages and m micro-batches: Huang et al., GPipe, 2019, section 2.3."""
     return (stages - 1) / (micro_batches + stages - 1)
 
 
 def replay(orders: Sequence[Sequence[Piece]]) -> float:
-    """When the last stage would be done, in seconds, if each had its own processor and sending took no time.
+    """Return when the last stage would be done, in seconds, if each had its own processor and sending took no time.
 
     `orders` has for each stage the pieces in the order in which it really computed them. A piece begins when its stage
     is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError if the

@@ -47,24 +47,24 @@ class Ceilings:
         return Ceiling(compute, f"{gpu_name} {tflops:,.0f} TFLOP/s in float16")
 
     def _peaks(self) -> tuple[str, float, float | None]:
-        """Whose they are, GB/s, and TFLOP/s in float16."""
+        """Return whose peaks they are, GB/s, and TFLOP/s in float16."""
         if self.gpu:
             return f"the {self.gpu.gpu}'s", self.gpu.gb_per_s, self.gpu.fp16
         return "this GPU's derived", self.derived.gb_per_s, self.derived.tflops["float16"]
 
 
 def derive_peaks(device: torch.device) -> gpus.DerivedPeaks | None:
-    """Return what a GPU that is not in the table can do at most, by its processors and the highest clock that the driver
+    """Return the peaks of a GPU that is not in the table, by its processors and the highest clock that the driver
     names."""
     driver_facts = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
     return gpus.derive(torch.cuda.get_device_properties(device), driver_facts.get("clocks.max.sm"))
 
 
 def mean_cached_tokens(prompt: int, answer: int) -> float:
-    """Tokens whose keys and values a step reads, on the mean of the steps that make one answer.
+    """Return the tokens whose keys and values a step reads, averaged over the steps that make one answer.
 
-    The step of the prompt reads none and makes the first token; the others read the prompt and what is made so far. The cache
-    at its largest would give a ceiling that a good engine exceeds.
+    The step of the prompt reads none and makes the first token; the others read the prompt and what has been made so far. The
+    cache at its largest would give a ceiling that a good engine exceeds.
     """
     return sum(prompt + step for step in range(1, answer)) / answer
 

@@ -28,7 +28,7 @@ class Answer:
 
     @property
     def tpot_s(self) -> float | None:
-        """Seconds per token after the first; None if there was only one."""
+        """Return the seconds per token after the first; None if there was only one."""
         return tpot(self.e2e_s, self.ttft_s, self.tokens)
 
 
@@ -37,12 +37,12 @@ class RefusedByEngine(Exception):
 
 
 def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
-    """Time per output token after the first: (end to end - time to the first) / (tokens - 1)."""
+    """Return the time per output token after the first: (end to end - time to the first) / (tokens - 1)."""
     return (e2e_s - ttft_s) / (tokens - 1) if tokens > 1 else None
 
 
 def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0) -> Answer:
-    """One prompt (text, or the numbers of its tokens), answered to the last of `max_tokens`.
+    """Send one prompt (text, or the numbers of its tokens), and return its answer of up to `max_tokens`.
 
     `ignore_eos` keeps the engine going after the model would have stopped: only equal work can be compared.
     """
@@ -76,7 +76,7 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
 def together(
     url: str, model: str, prompts: Sequence[str | list[int]], max_tokens: int, *, temperature: float = 0.0
 ) -> tuple[list[Answer], float]:
-    """Send all prompts at the same time, each in a thread. Returns the answers in order, and the seconds from first to last.
+    """Send all prompts at the same time, each in a thread. Return the answers in order, and the seconds from first to last.
 
     Raises what the first failed request raised.
     """

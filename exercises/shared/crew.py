@@ -1,7 +1,7 @@
 """Several ranks of one node from one process: torch is imported once, and the ranks are forked from there.
 
-Importing torch takes one to two seconds of processor a process: eight processes on two cores spend most of a short run on it.
-On GPUs there is a process a GPU, and `start` is called with 1.
+Importing torch takes one to two processor seconds per process: eight processes on two cores spend most of a short run on it.
+On GPUs there is one process per GPU, and `start` is called with 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def start(ranks_per_node: int) -> None:
 
     To be called after the imports, and before torch computes anything or starts a thread: a fork copies one thread only. The
     process that was forked from waits, and exits with 0 or with the code of the first rank that failed, once it has ended the
-    other ranks of its node. If it is killed, its ranks are, too.
+    other ranks of its node. If it is killed, so are its ranks.
 
     Ends with a sentence if ranks cannot be forked: on macOS, and if torchrun started several processes on this node.
     """

@@ -1,9 +1,9 @@
 """The memory of a device in three ways: what tensors hold, what the framework keeps, what the driver counts as in use.
 
 On a GPU these are PyTorch's caching allocator and the driver. Without one, a simulated device of a fixed size counts the
-storages of all tensors that are made while it is entered, and raises the same torch.OutOfMemoryError. It models one thing of
-the caching allocator: memory that was freed stays reserved until the cache is emptied. It knows no fragments. Its context is a
-number of bytes that the driver has given away before the first tensor.
+storages of all tensors that are made inside its `with` block, and raises the same torch.OutOfMemoryError. It models one thing
+of the caching allocator: memory that was freed stays reserved until the cache is emptied. It does not model fragmentation. Its
+context is a number of bytes that the driver has given away before the first tensor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GpuMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to undo."""
+        """Do nothing: there is nothing to undo."""
 
     def capacity(self) -> int:
         return torch.cuda.mem_get_info(0)[1]
@@ -90,7 +90,7 @@ class SimulatedMemory(TorchDispatchMode):
         self._kept = self._live
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes through here: each storage that it returns for the first time is counted."""
+        """Count each storage that an operation returns for the first time."""
         result = function(*args, **(kwargs or {}))
         for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):

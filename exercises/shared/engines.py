@@ -1,6 +1,6 @@
 """Starting an inference engine, waiting until it answers, asking how much memory it takes, and always stopping it.
 
-vLLM if there is a GPU and vLLM; else serve.py, which is beside this. Both speak the same HTTP, so a script cannot tell.
+vLLM if there is a GPU and vLLM; else serve.py, beside this file. Both have the same HTTP API: a script sees no difference.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Engine:
         """Return what the engine holds: on the GPU as the driver counts (all processes), else its resident memory; None:
         unknown.
 
-        Never what this process allocated: the model is in another one.
+        It is never what this process allocated: the model is in another one.
         """
         if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
             free, total = torch.cuda.mem_get_info(0)
@@ -126,10 +126,10 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return what vLLM is told here in any case: room for others, float16 if there is no bfloat16 in hardware, no CUDA
+    """Return the options that vLLM always gets here: room for others, float16 if there is no bfloat16 in hardware, no CUDA
     graphs.
 
-    vLLM gives its cache what the weights leave of its share of the GPU's memory, so `kv_share` makes that share smaller.
+    vLLM's cache takes what the weights leave of vLLM's share of the GPU's memory, so `kv_share` makes that share smaller.
     """
     half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)
     return [
@@ -142,13 +142,13 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
 def choose_batching(
     supported: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
 ) -> dict[str, object]:
-    """Return the settings of transformers' continuous batching for so many requests at a time, each of at most `longest`
+    """Return the settings of transformers' continuous batching for that many requests at a time, each of at most `longest`
     tokens.
 
     The cache has pages for the share `kv_share` of them, and for one at least: with fewer pages requests wait for each other.
-    A step takes so many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
+    A step takes as many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
 
-    `supported` are the names that the installed transformers has for its settings: 5.17 says block_size, 5.18 and newer say
+    `supported` are the names that the installed transformers has for its settings: 5.17 has block_size, 5.18 and newer have
     page_size, and only 5.19 and newer would change the attention kernel by themselves.
     """
     settings: dict[str, object] = {
@@ -178,7 +178,7 @@ def running(
 ) -> Iterator[Engine]:
     """Yield the engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
 
-    Ends the script with the log's last lines if the engine does not come up. Stops it also when the script is terminated.
+    Ends the script with the log's last lines if the engine does not come up. Also stops the engine if the script is terminated.
     """
     claim = socket.socket()  # holds the port until the engine has it, so that no other program gets it meanwhile
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

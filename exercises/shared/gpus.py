@@ -53,7 +53,7 @@ class Gpu:
 
     @property
     def ridge_flop_per_byte(self) -> float:
-        """Operations per byte, in fp16, above which the tensor cores and not the memory are the limit."""
+        """Return the operations per byte, in fp16, above which the tensor cores and not the memory are the limit."""
         return self.fp16 * 1e3 / self.gb_per_s
 
 
@@ -69,8 +69,8 @@ class DerivedPeaks:
 def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
     """Return the ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
 
-    Of each unit the GPUs of one generation have more or fewer, so the most that any of the table has for a processor and a
-    clock counts: nothing real is above it. None for an unknown generation or clock.
+    GPUs of one generation have different numbers of each unit, so the largest in the table per processor and clock counts:
+    nothing real is above it. None for an unknown generation or clock.
     """
     device_clock = getattr(props, "clock_rate", None)
     ghz = clock_mhz / 1e3 if clock_mhz else device_clock / 1e6 if device_clock else None
@@ -87,12 +87,12 @@ def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
 
 
 def table() -> list[Gpu]:
-    """Every GPU of gpus.json, in its order."""
+    """Return every GPU of gpus.json, in its order."""
     return [Gpu(**row) for row in document()["gpus"]]
 
 
 def document() -> dict[str, Any]:
-    """All of gpus.json: where its figures were read, the GPUs, the instance types that have them."""
+    """Return all of gpus.json: where its figures were read, the GPUs, the instance types that have them."""
     data: dict[str, Any] = json.loads(Path(__file__).resolve().with_name("gpus.json").read_text(encoding="utf-8"))
     return data
 
@@ -104,7 +104,7 @@ def find(device_name: str) -> Gpu | None:
 
 
 def cores_per_sm(capability: str) -> int | None:
-    """Cores of one processor in that generation of GPUs ("8.9"); None for one that is not known."""
+    """Return the cores of one processor in that generation of GPUs ("8.9"); None for an unknown one."""
     by_capability = {gpu.capability: gpu.cores_per_sm for gpu in table()}
     return by_capability.get(capability, document()["cores_per_sm"].get(capability))
 
@@ -114,22 +114,22 @@ def _normal(name: str) -> str:
 
 
 def tensor_peak_tflops(sms: int, fma_per_clock: int, ghz: float) -> float:
-    """Dense tensor peak: processors x multiply-adds per clock x 2 operations each x clock."""
+    """Return the dense tensor peak: processors x multiply-adds per clock x 2 operations each x clock."""
     return sms * fma_per_clock * 2 * ghz / 1e3
 
 
 def fp32_peak_tflops(sms: int, cores_per_sm: int, ghz: float) -> float:
-    """Peak without tensor cores: each core performs one multiply-add, two operations, per clock."""
+    """Return the peak without tensor cores: each core performs one multiply-add, two operations, per clock."""
     return sms * cores_per_sm * 2 * ghz / 1e3
 
 
 def memory_gb_per_s(clock_khz: float, bus_bits: int) -> float:
-    """Peak of the memory: two transfers per clock (DDR) over the whole width of the bus."""
+    """Return the peak of the memory: two transfers per clock (DDR) over the whole width of the bus."""
     return clock_khz * 1e3 * 2 * bus_bits / 8 / 1e9
 
 
 def matmul_tflops(n: int, seconds: float) -> float:
-    """Speed of a product of two n x n matrices: n³ multiplications and as many additions."""
+    """Return the speed of a product of two n x n matrices: n³ multiplications and as many additions."""
     return 2 * n**3 / seconds / 1e12
 
 
@@ -142,15 +142,16 @@ def format_flops(tflops: float | None) -> str | None:
 
 
 def decode_ceiling(batch: int, gb_per_s: float, weight_bytes: float, kv_bytes_per_sequence: float = 0.0) -> float:
-    """Tokens per second that no engine can exceed: each step reads all weights, and what each sequence has in its cache."""
+    """Return the tokens per second that no engine can exceed: each step reads all weights, and each sequence's cache."""
     return batch * gb_per_s * 1e9 / (weight_bytes + batch * kv_bytes_per_sequence)
 
 
 def compute_ceiling(tflops: float, parameters: float) -> float:
-    """Tokens per second that no engine can exceed however large the batch: a token takes two operations per parameter."""
+    """Return the tokens per second that no engine can exceed, however large the batch: a token takes two operations per
+    parameter."""
     return tflops * 1e12 / (2 * parameters)
 
 
 def cpu_limit_tflops(cores: int) -> float:
-    """More float32 than any CPU does: 6 GHz on every core, two multiply-adds of 16 numbers each per clock."""
+    """Return more float32 TFLOP/s than any CPU reaches: 6 GHz on every core, two multiply-adds of 16 numbers each per clock."""
     return cores * 6 * 2 * 16 * 2 / 1e3

@@ -25,11 +25,11 @@ class LanguageModel:
     longest: int
 
     def weight_bytes(self, bytes_per_number: int) -> int:
-        """Return the least that a decode step reads, whatever the batch."""
+        """Return the bytes that a decode step reads at least, whatever the batch."""
         return self.parameters * bytes_per_number
 
     def kv_bytes(self, tokens: int, bytes_per_number: int) -> int:
-        """Return what a sequence of that many tokens keeps: a key and a value for each layer, head and token."""
+        """Return the bytes that a sequence of that many tokens keeps: a key and a value for each layer, head and token."""
         return 2 * self.layers * self.kv_heads * self.head_dim * bytes_per_number * tokens
 
 

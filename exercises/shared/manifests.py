@@ -43,7 +43,7 @@ def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
 
 
 def mappings(thing: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the mappings in the list of that key; none if it is no list."""
+    """Return the mappings in the list of that key; none if it is not a list."""
     items = thing.get(key)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 

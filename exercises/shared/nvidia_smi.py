@@ -71,7 +71,7 @@ def screen() -> str | None:
 def read(text: str) -> list[dict[str, object]]:
     """Return the rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
 
-    A column is called as in the question, without its unit, and by its new name if the driver uses the old one.
+    A column is named as in the query, without its unit, and by its new name if the driver uses the old one.
     """
     lines = list(csv.reader(io.StringIO(text), skipinitialspace=True))
     if not lines:

@@ -26,7 +26,7 @@ class World:
     waiting_room: dist.ProcessGroup
 
     def reduce(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
-        """`value` of every rank, reduced element by element, in double precision."""
+        """Return `value` of every rank, reduced element by element, in double precision."""
         tensor = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
         dist.all_reduce(tensor, op=op)
         return tensor
@@ -36,8 +36,8 @@ class World:
         return self.reduce(seconds, dist.ReduceOp.MAX).tolist()
 
     def difference(self, values: torch.Tensor) -> float:
-        """Return the largest between any two ranks, over all elements: 0 means that they hold the same numbers. NaN stays
-        NaN."""
+        """Return the largest difference between any two ranks, over all elements: 0 means that they hold the same numbers. NaN
+        stays NaN."""
         if self.reduce(float(not values.isfinite().all()), dist.ReduceOp.MAX):
             return math.nan
         return (self.reduce(values, dist.ReduceOp.MAX) - self.reduce(values, dist.ReduceOp.MIN)).max().item()
@@ -48,13 +48,13 @@ class World:
         return max(self.gather(own_error), key=lambda value: math.inf if math.isnan(value) else value)
 
     def gather(self, value: object) -> list:
-        """One object of every rank, in the order of the ranks."""
+        """Return one object of every rank, in the order of the ranks."""
         every: list[object] = [None] * self.size
         dist.all_gather_object(every, value)
         return every
 
     def free_bytes(self) -> int:
-        """Memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""
+        """Return the memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
             own_bytes: float = torch.cuda.mem_get_info(self.device)[0]
         else:
@@ -75,7 +75,7 @@ class World:
 
 
 def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    """All elements of all tensors in a row, in double precision, so that comparing them adds no rounding."""
+    """Return all elements of all tensors in a row, in double precision, so that comparing them adds no rounding."""
     return torch.cat([tensor.detach().flatten() for tensor in tensors]).double()
 
 
@@ -85,10 +85,10 @@ def checksum(tensor: torch.Tensor) -> str:
 
 
 def meeting_point(timeout: timedelta) -> dict[str, object]:
-    """Return where the ranks of a later life meet; nothing in the first, which finds its way by the environment.
+    """Return where the ranks of a later life meet; nothing in the first, which uses the environment.
 
-    torchrun with a static rendezvous (--master-addr) keeps one store through all restarts, and in torch 2.13 nothing parts the
-    lives in it: a rank may read the address of a process that is dead. So each life puts its number before its keys.
+    torchrun with a static rendezvous (--master-addr) keeps one store through all restarts, and in torch 2.13 nothing separates
+    the lives in it: a rank may read the address of a process that is dead. So each life puts its number before its keys.
     """
     life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     if life == "0":
@@ -101,7 +101,7 @@ def meeting_point(timeout: timedelta) -> dict[str, object]:
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one.
 
-    Says how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence if it would
+    Print how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence if it would
     have no GPU of its own.
     """
     if "RANK" not in os.environ:

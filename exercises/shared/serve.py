@@ -65,7 +65,7 @@ numbers = itertools.count()
 
 
 def route() -> None:
-    """Hand every step's tokens to the request that waits for them."""
+    """Pass every step's tokens to the request that waits for them."""
     for output in manager:
         waiting[output.request_id].put(output)
 
@@ -97,7 +97,7 @@ class Completions(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: the engine's log holds faults only."""
+        """Print nothing: the engine's log contains only faults."""
 
     def do_GET(self) -> None:
         pages = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}
@@ -120,7 +120,7 @@ class Completions(BaseHTTPRequestHandler):
             self.document(200, {"choices": [{"index": 0, "text": tokenizer.decode(tokens)}], "usage": usage(used, len(tokens))})
 
     def stream(self, request: dict, used: int) -> None:
-        """Send each token when it is there: server-sent events, as the API has them."""
+        """Send each token as soon as it is generated: server-sent events, as the API has them."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")

@@ -38,7 +38,8 @@ Source = Callable[[], Sample]
 
 
 def nvml(index: int = 0) -> Source | None:
-    """NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None if either is missing."""
+    """Return a reader of NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None if either is
+    missing."""
     try:
         import pynvml
     except ImportError:
@@ -83,7 +84,8 @@ def nvml(index: int = 0) -> Source | None:
 
 
 def smi() -> Source | None:
-    """nvidia-smi, which comes with every driver; some 30 to 100 ms per call, so at most a few times a second."""
+    """Return a reader of nvidia-smi, which comes with every driver; some 30 to 100 ms per call, so at most a few times a
+    second."""
     if not nvidia_smi.query():
         return None
 
@@ -143,7 +145,7 @@ def source() -> Source:
 class Recorder:
     """Takes samples at a fixed rate in its own thread, each with its phase, for as long as the block lasts.
 
-    `missed` counts those that are not there: late ones, and `silent` ones, to which the device gave no answer.
+    `missed` counts those that are missing: late ones, and `silent` ones, to which the device gave no answer.
     """
 
     read: Source
@@ -165,14 +167,14 @@ class Recorder:
 
     @contextlib.contextmanager
     def during(self, phase: str):
-        """Call what is sampled from now on by this name."""
+        """Give this name to the phase that is sampled from now on."""
         self.phase = phase
         yield self
         self.phase = ""
 
     @property
     def seconds(self) -> float:
-        """Since the recording began."""
+        """Return the seconds since the recording began."""
         return time.monotonic() - self._begun
 
     def _loop(self) -> None:

@@ -1,4 +1,4 @@
-"""Rewrite a .cu file for g++: launches and dynamic shared memory are rewritten, every line keeps its number."""
+"""Rewrite a .cu file for g++: launches and dynamic shared memory are rewritten; every line keeps its number."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def list_kernels(text: str) -> dict[str, int]:
 
 
 def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
-    """`extern __shared__ T name[];` becomes an alias of the emulator's memory."""
+    """Turn `extern __shared__ T name[];` into an alias of the emulator's memory."""
     edits = []
     for match in _DYNAMIC.finditer(code):
         kind = " ".join(match[2].split())
@@ -100,7 +100,8 @@ def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
 
 
 def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
-    """`kernel<T><<<grid, block>>>` becomes `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments follow."""
+    """Turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments
+    follow."""
     edits = []
     place = code.find("<<<")
     while place >= 0:

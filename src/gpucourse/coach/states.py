@@ -238,7 +238,7 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
         symptom="never-started",
         title=f"{_name_ranks(ranks)} never started",
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
-        "come, with the same --nnodes, --master-addr and --master-port.",
+        "joined, with the same --nnodes, --master-addr and --master-port.",
         next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run prints "
         f"their commands",
         ranks=ranks,
@@ -262,7 +262,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
         why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}A hang in the middle means "
-        "that one rank calls other collectives than the rest, or hangs in something else: a read, a lock, a loop.",
+        "that one rank calls different collectives from the rest, or hangs in something else: a read, a lock, a loop.",
         next=f"{where} what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
@@ -274,7 +274,7 @@ def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         symptom="time-limit",
         title="Not done before the time limit",
-        why="All ranks were still at work when the time limit of the run came, and were ended.",
+        why="The run reached its time limit while all ranks were still at work, so they were ended.",
         next=f"gpucourse run {evidence.exercise} --timeout 30m, or less work: fewer steps, a smaller model",
     )
 

@@ -79,14 +79,14 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="Rank 0 opens the port where all ranks meet. Another process listens there already: an old run or another program. "
         "Rank 0 fails at once; the others keep connecting to the wrong process.",
-        next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again, which takes another port",
+        next="gpucourse runs shows what is still running, and gpucourse cancel RUN ends it; then run again, on another port",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
     ),
     Symptom(
         word="wrong-interface",
-        title="The network interface does not exist, or does not lead to the others",
+        title="The network interface does not exist, or does not lead to the other nodes",
         signs=(
             r"Unable to find address for: (?P<interface>\S+)",
             r"Bootstrap : no socket interface found",
@@ -124,8 +124,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"MemoryError\b[^\n]*",
             r"std::bad_alloc",
         ),
-        why="Rank {rank} asked for more memory than is free. DDP needs more than the same model alone: it holds the gradients "
-        "once more, in its buckets, and every rank on a machine has its own copy of everything.",
+        why="Rank {rank} asked for more memory than is free. DDP needs more than the same model alone: it keeps a second "
+        "copy of the gradients, in its buckets, and every rank on a machine has its own copy of everything.",
         next="gpucourse run {exercise} with a smaller batch_size (--set batch_size=16); or gradient_as_bucket_view=True, "
         "mixed precision, gradient checkpointing",
     ),
@@ -149,7 +149,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"unable to (?:open|mmap|write to) (?:shared memory|\d+ bytes from file </torch_)",
             r"Bus error",
         ),
-        why="Workers of a DataLoader, and NCCL between GPUs of one machine, hand their data over in /dev/shm. It is full.",
+        why="Workers of a DataLoader, and NCCL between GPUs of one machine, pass data through /dev/shm. It is full.",
         next="use fewer num_workers, or start the container with more (--shm-size); df -h /dev/shm shows how much there is",
     ),
     Symptom(
@@ -371,15 +371,15 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
         "yours that was not uploaded.",
         next="--with PATH uploads a file or folder of your own; a package is installed for the node's Python: "
-        "{python} -m pip install (pip's name of it may differ)",
+        "{python} -m pip install (its name in pip may differ)",
     ),
     Symptom(
         word="not-in-package",
         title="The script belongs to a package, and was not started as a part of it",
         signs=(r"ImportError: attempted relative import (?:with no known parent package|beyond top-level package)",),
-        why="It imports from its own package (from . import ...), which Python knows only if the script is started by its name "
-        "as a module: python -m package.train.",
-        next="in the folder that holds the package: gpucourse run --module PACKAGE.SCRIPT, without .py",
+        why="It imports from its own package (from . import ...), which works only if the script is started as a module: "
+        "python -m package.train.",
+        next="in the folder that contains the package: gpucourse run --module PACKAGE.SCRIPT, without .py",
     ),
     Symptom(
         word="shadowed-module",
@@ -398,7 +398,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^(?<!err_filename\)\n)[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
             r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
         ),
-        why="The script opens {name}, which is not on {node}. Only the script and what you name is uploaded.",
+        why="The script opens {name}, which is not on {node}. Only the script and what you name are uploaded.",
         next="upload it: --with PATH (a file or a folder) puts it beside the script on every node",
     ),
     Symptom(
@@ -408,7 +408,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"raise child_exception_type\(errno_num, err_msg, err_filename\)\n"
             r"[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
         ),
-        why="The script starts {name} as a separate process, and {node} has no such program, or not on its PATH. A whole "
+        why="The script starts {name} as a separate process, and {node} has no such program on its PATH. A whole "
         "command line in one string is looked for as one program; a missing working folder (cwd=) gives the same message.",
         next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
         "list of words: subprocess.run(['ls', '-l'])",
@@ -438,15 +438,15 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="wrong-arguments",
         title="srun does not accept this option",
         signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
-        why="srun ended at its command line: {what}. The option is of another version of Slurm, or of a plugin that this "
-        "cluster does not have, as --container-image is of pyxis.",
+        why="srun ended at its command line: {what}. The option belongs to another version of Slurm, or to a plugin that this "
+        "cluster does not have, as --container-image belongs to pyxis.",
         next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists the options that exist",
     ),
     Symptom(
         word="server-refuses",
         title="A server refuses the connection",
         signs=(_FETCH + r"Connection refused[^\n]*",),
-        why="{node} reached the machine, and nothing listens at that port: a server that the script starts itself and that is "
+        why="{node} reached the machine, but nothing listens at that port: a server that the script starts itself and that is "
         "not ready yet or has ended, a wrong port, or an address that means another machine (localhost is each node itself).",
         next="see whether it listens: gpucourse ssh {module} -- ss -ltn; wait until it answers before the first request",
     ),
@@ -454,7 +454,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="server-not-trusted",
         title="The certificate of a server cannot be verified",
         signs=(_FETCH + r"CERTIFICATE_VERIFY_FAILED[^\n]*",),
-        why="{node} reached the server and does not know who signed its certificate: the certificates of its Python are old "
+        why="{node} reached the server but cannot verify who signed its certificate: the certificates of its Python are old "
         "or missing, a proxy on the way presents its own certificate, or the clock of {node} is wrong.",
         next="{python} -m pip install --upgrade certifi; behind such a proxy --env SSL_CERT_FILE=FILE with its certificates; "
         "date on {node}",
@@ -463,7 +463,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="server-silent",
         title="A server did not answer in time",
         signs=(_FETCH + r"(?:timed out|\[Errno (?:60|110)\]|ConnectTimeoutError)[^\n]*",),
-        why="Nothing came back to {node}: a firewall drops what goes out, as on many clusters, or the server is slow or down.",
+        why="Nothing came back to {node}: a firewall drops outgoing traffic, as on many clusters, or the server is slow or "
+        "down.",
         next="gpucourse ssh {module} -- curl -sSI ADDRESS; if the node cannot reach the internet, download the files "
         "elsewhere and upload the folder with --with PATH",
     ),
@@ -509,7 +510,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r'File "[^"\n]*\bos(?:\.py)?>?", line \d+, in __getitem__\n(?:[^\n]*\n)?[^\n]*KeyError: \'(?P<name>\w+)\'',
         ),
         why="The script reads this variable, and on {node} it is not set. Of launchers, torchrun sets RANK, LOCAL_RANK, "
-        "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; srun sets SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID alone, and only "
+        "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; srun sets only SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, and only "
         "inside a job.",
         next="for torchrun's: gpucourse run --script FILE --launcher torchrun; for another: --env {name}=VALUE, or in a batch "
         "file export {name}=VALUE before srun",
@@ -528,9 +529,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: (?!Bus)|exited unexpectedly)[^\n]*",),
         general=True,
         why="A process that loads data was ended from outside: by another process, or by the kernel because memory ran out. "
-        "Every worker holds its own copy of the data set.",
-        next="dmesg | grep -i 'out of memory' on {node}; fewer num_workers; with num_workers=0 an error of the data set itself "
-        "shows",
+        "Every worker has its own copy of the data set.",
+        next="dmesg | grep -i 'out of memory' on {node}; fewer num_workers; with num_workers=0 an error in the data set itself "
+        "becomes visible",
     ),
     Symptom(
         word="open-files",
@@ -548,7 +549,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"compiled using NumPy 1\.x cannot be run in",
         ),
         why="A library was built for another version of the one it loads, usually of torch: extensions fit one version only.",
-        next="install both together, in the versions that belong together: {python} -m pip install torch torchvision",
+        next="install both at once, in matching versions: {python} -m pip install torch torchvision",
     ),
     Symptom(
         word="wrong-config",
@@ -557,7 +558,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Primary config directory not found\.(?:\n[^\n]*directory '(?P<name>[^'\n]*)')?",
             r"Primary config module '(?P<name>[^'\n]*)' not found",
         ),
-        why="The script looks for its configurations in {name}, which is not on {node}. Only the script and what you name is "
+        why="The script looks for its configurations in {name}, which is not on {node}. Only the script and what you name are "
         "uploaded.",
         next="--with FOLDER uploads the folder of configurations, and puts it beside the script on every node",
     ),
@@ -625,8 +626,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"RendezvousTimeoutError",
             r"(?:TCPStore|c10d|torch/distributed/|[Gg]loo|[Rr]endezvous)[^\x00]*Connection refused",
         ),
-        why="This rank tried to reach rank 0 at MASTER_ADDR and MASTER_PORT, and got no answer: rank 0 is not up yet or gone, "
-        "the address is wrong, or a firewall closes the port.",
+        why="This rank tried to reach rank 0 at MASTER_ADDR and MASTER_PORT, and got no answer: rank 0 is not up yet or has "
+        "ended, the address is wrong, or a firewall closes the port.",
         next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
         weight="follows",
     ),

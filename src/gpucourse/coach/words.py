@@ -1,9 +1,9 @@
-"""Telling what in a log says how its process ended from what the script only printed while it ran.
+"""Separates the words of a log that say how its process ended from what the script only printed while it ran.
 
-A script may print anything, also "CUDA out of memory, trying 16", and continue. So signs are searched in three places only: in
-the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at the
-very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is ignored
-here.
+A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched in three places only:
+in the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at
+the very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is
+ignored here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _AFTERWARDS = {True: 60, False: 3}
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
     """Return the text with a blank for every character that says nothing about the end, so that positions stay the same.
 
-    `ended_itself`: the process chose its exit code and no signal ended it; only then its last lines may say why.
+    `ended_itself`: the process chose its exit code and no signal ended it; only then may its last lines say why.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)

@@ -1,5 +1,5 @@
-"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that can be written by hand. It is read
-with all complaints, and written whole."""
+"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that can be written by hand. Reading it
+reports every complaint; it is written as a whole."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Catalog:
 
     @property
     def module_ids(self) -> tuple[str, ...]:
-        """Return the numbers of all modules, also of broken ones, without reading a manifest."""
+        """Return the numbers of all modules, including broken ones, without reading a manifest."""
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:

@@ -19,7 +19,7 @@ from gpucourse.outside.names import OutsideError, is_shown, printable
 FORMAT = 2
 FOLDER = "recorded"
 MAX_ROWS = 500
-"""The most rows that a record keeps of one plot."""
+"""How many rows of one plot a record keeps at most."""
 
 _MAX_RECORDS, _MAX_BYTES, _MAX_VERSIONS, _MAX_NAME = 16, 2 << 20, 8, 80
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -106,7 +106,7 @@ def read_record(exercises: Path, name: str) -> GpuRecord:
 
 
 def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
-    """Yield every record of the course that can be used; `warn` is called for each other one, as `file: reason`."""
+    """Yield every record of the course that can be used; `warn` is called for every other one, as `file: reason`."""
     names = list_files(exercises)
     if len(names) > _MAX_RECORDS:
         warn(f"{FOLDER}/: of {len(names)} records only the first {_MAX_RECORDS} are read")

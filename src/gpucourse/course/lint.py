@@ -46,7 +46,7 @@ def lint(catalog: Catalog) -> list[str]:
     complaints = [line for error in catalog.errors for line in error.complaints]
     if not catalog.module_ids and not catalog.errors:
         complaints.append(
-            f"{catalog.folders.modules.name}: holds no module, which is a folder such as 01-name with a {MANIFEST}"
+            f"{catalog.folders.modules.name}: contains no module, which is a folder such as 01-name with a {MANIFEST}"
         )
     complaints += _stale_schemas(catalog.folders.modules)
     complaints += _check_course_files(catalog)
@@ -124,7 +124,7 @@ def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
     letters = Counter(question.key for question in choices)
     letter, count = letters.most_common(1)[0] if letters else ("", 0)
     if len(choices) >= FEW_CHOICES and count > len(choices) / 2:
-        yield f"{letter} is right in {count} of {len(choices)} choices: put the options of some in another order"
+        yield f"{letter} is right in {count} of {len(choices)} choices: reorder the options of some"
 
 
 def _is_longest(question: Question) -> bool:

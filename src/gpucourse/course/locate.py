@@ -37,7 +37,7 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
     if not (folder := environ.get(OVERRIDE)):
         return _find_built_in(package)
     return course_in(
-        Path(folder), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
+        Path(folder), named_by=OVERRIDE, hint=f"name a folder that contains modules/ and exercises/, or unset {OVERRIDE}"
     )
 
 

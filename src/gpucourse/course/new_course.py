@@ -22,7 +22,7 @@ def start_course(folder: Path) -> tuple[str, ...]:
     """
     root = folder.expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        state = "holds files already" if root.is_dir() else "is a file"
+        state = "already contains files" if root.is_dir() else "is a file"
         raise UsageError(f"{root} {state}, and a new course needs an empty folder", hint="gpucourse dev new DIR")
     template, shared = find_template(), find_course({}).exercises / SHARED
     sources = {path.relative_to(template): path for path in sorted(template.rglob("*")) if path.is_file()}

@@ -14,7 +14,7 @@ from gpucourse.model.manifest import CodeFault
 MIN_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
 MAX_EQUAL_LINES = 3
-"""The number of new lines of a solution that is too small to show that it was copied: they can hardly be written otherwise."""
+"""With at most this many new lines, a solution does not show that it was copied: they can hardly be written otherwise."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)

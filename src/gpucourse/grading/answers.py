@@ -2,10 +2,10 @@
 
 The words of a verdict are those of a check, and two more: `kept` for free text, which needs a review, and `open`.
 
-What a right answer counts depends on the attempts before it, so that trying every option earns nothing. A choice of n options
-counts 1 at the first attempt, and each wrong one takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt costs
-1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number counts 1 at the first attempt
-and a half at the second. After two wrong attempts the answer is final.
+The credit for a right answer depends on the attempts before it, so that trying every option earns nothing. A choice of n
+options earns 1 at the first attempt, and each wrong attempt takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt
+costs 1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number earns 1 at the first
+attempt and a half at the second. After two wrong attempts the answer is final.
 
 A prediction is compared with the measurement: how far off it was.
 """
@@ -34,7 +34,7 @@ _SAME = {
 _GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 MAX_ATTEMPTS = 2
 SECOND = 0.5
-"""What a number counts at the second attempt."""
+"""The credit for a number at the second attempt."""
 
 
 def judge(
@@ -211,7 +211,7 @@ def count_attempts(question: Question) -> int:
 
 
 def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
-    """Return what an answer counts, from -1 to 1, after `wrong` wrong attempts; if it is wrong, it is one of them."""
+    """Return the credit for an answer, from -1 to 1, after `wrong` wrong attempts, including this one if it is wrong."""
     wrong = min(wrong, count_attempts(question))
     final = wrong == count_attempts(question)
     if question.kind != "choice":

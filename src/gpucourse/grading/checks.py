@@ -5,8 +5,8 @@ value is not a finite number. `error`: the check could not be made, because a va
 counts as passed. `not_measured`: it needs a GPU and there was none, or the learner left open the part that it is about
 (`when_open`), so that nothing can be said.
 
-The exercise's own word: failed if any check failed, else error if any could not be made, else passed if any passed, else
-not_measured (no check, or none that could be measured).
+The word for the whole exercise: failed if any check failed, else error if any could not be made, else passed if any passed,
+else not_measured (no check, or none that could be measured).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def evaluate(
     """Return the result of every check of the exercise, and the word that sums them up.
 
     `metrics` is what the script wrote; `plan` has at least `world_size` and `nodes` (how many), `run` the facts of the record.
-    `mode` is what this program knows about the nodes, whatever the script says.
+    `mode` is that of the nodes, whatever the script says.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
     gpu = on_gpu(metrics, mode)

@@ -6,17 +6,16 @@ import difflib
 from dataclasses import dataclass
 
 MAX_BYTES = 1 << 20
-"""The most bytes of a file that is compared line by line."""
+"""The size in bytes up to which a file is compared line by line."""
 MAX_LINES, MAX_LINE = 400, 200
-"""The most lines of a diff, and characters of a line, that are shown."""
+"""How many lines of a diff, and characters of a line, are shown at most."""
 _MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """One file that is not as the course has it. `part`: it is one that the learner writes. `added` and `removed` count lines,
-    None if they could not be compared; `lines` is the unified diff, cut at `MAX_LINES`; `note` says what that does not
-    show.
+    """One file that differs from the course's. `part`: it is one that the learner writes. `added` and `removed` count lines,
+    None if they could not be compared; `lines` is the unified diff, cut at `MAX_LINES`; `note` says what the diff leaves out.
     """
 
     file: str

@@ -2,10 +2,10 @@
 evidence.
 
 A check or a question that needs a GPU is left out of its share if there was none, and the row says so by its level. What was
-never run, written, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text counts
-by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement earns none. The same holds
-for a part whose code is that of a solution of the course. Choices that stay wrong take points from what else their row earns,
-so that guessing earns none; no row falls below 0.
+never run, written, answered or handed in earns nothing; nor does a run whose files were changed afterwards. Free text earns
+what a reviewer awards, and its points wait until then; a learner's own judgement earns none. The same holds for a part whose
+code is that of a solution of the course. Choices that stay wrong take points from the rest of their row, so that guessing
+earns none; no row falls below 0.
 """
 
 from __future__ import annotations

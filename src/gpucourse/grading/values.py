@@ -3,7 +3,7 @@
 metrics.speedup              a value
 metrics.rows.error           through a list: the value of every element
 metrics.rows.0.error         a number picks one element
-max(metrics.rows.error)      min, max, median, sum and last make one value of many, count says how many there are
+max(metrics.rows.error)      min, max, median, sum and last reduce many values to one; count says how many there are
 """
 
 from __future__ import annotations

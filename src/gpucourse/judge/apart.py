@@ -1,6 +1,6 @@
-"""Judging one part in a separate process: if it does not end, crashes, exits or prints 200 MB, the answer says so.
+"""Judging one part in a separate process: if it crashes, exits, prints 200 MB or never ends, the answer says so.
 
-The process has a session, a folder, and limits on time, memory and output; it is ended together with everything that it
+The process has its own session, folder, and limits on time, memory and output; it is ended together with everything that it
 started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so there the part and each
 of its ranks are `fresh` processes.
 """
@@ -305,8 +305,8 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
-    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in `more`
-    folders."""
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in the folders
+    `more`."""
     sys.path += [folder for folder in map(str, (path.parent, *more)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -326,8 +326,9 @@ def _shorten(text: str, longest: int) -> str:
 def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
     """Return what replaces `run_ranks` in a part that is not a fork itself: it starts each rank as a new process.
 
-    The judge's function cannot be passed to a rank, so the rank executes the whole judge: it gets the results of earlier calls
-    of `on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives there.
+    The judge's function cannot be passed to a rank, so the rank executes the whole judge: it receives the results of earlier
+    calls of `on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives
+    there.
     """
     earlier: list[list[Any]] = []
 

@@ -126,7 +126,7 @@ def describe_passing(bad: Knobs, passing: Sequence[Knobs]) -> str:
 
 
 def _rank_values(knobs: Sequence[Knobs]) -> dict[str, dict[Any, int]]:
-    """Return the rank of each value among all values of its knob: numbers by size, others in the order in which they come."""
+    """Return the rank of each value among all values of its knob: numbers by size, others in order of appearance."""
     values: dict[str, list[Any]] = {}
     for setting in knobs:
         for name, value in setting.items():

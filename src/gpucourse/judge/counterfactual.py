@@ -1,8 +1,8 @@
 """Naming a cause only if it is proved: the course's own version of a wrong way must produce the same output on the same case.
 
 A judge that recognises a way by its effects may be mistaken, because another error can have the same effects. So a `Way` with
-`seen` is a suspicion. `settle` judges the solution with the change of this way. Only if that gets the same verdict on the same
-case, with the same output, the learner sees the cause; otherwise the learner sees what was observed.
+`seen` is a suspicion. `settle` judges the solution with the change of this way. The learner sees the cause only if that gets
+the same verdict on the same case, with the same output; otherwise the learner sees what was observed.
 """
 
 from __future__ import annotations

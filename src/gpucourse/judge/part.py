@@ -58,7 +58,7 @@ class Part:
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
-    deadline: float = math.inf  # by the monotonic clock: when judging ends in any case
+    deadline: float = math.inf  # by the monotonic clock: when judging ends at the latest
     times: float = 1.0  # factor on the time limit of ranks that import torch one by one
     _module: ModuleType | None = None
     _passed: list[Knobs] = field(default_factory=list)

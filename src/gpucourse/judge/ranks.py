@@ -167,7 +167,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
 
 @dataclass
 class QuietSpan:
-    """Detects that ranks only wait for each other: all that have not answered used hardly any processor time for QUIET_S
+    """Detects that ranks only wait for each other: those that have not answered have used hardly any processor time for QUIET_S
     seconds."""
 
     since: float

@@ -63,7 +63,7 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenBundle:
-    """A bundle that is open. `changed`: files that were changed, removed or added after it was made; the context does not see
+    """An open bundle. `changed`: files that were changed, removed or added after it was made; the context does not see
     them."""
 
     path: Path
@@ -100,7 +100,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is not a whole bundle
+    """Open a bundle for the block, with this machine's course. Raises UsageError for a file that is not a whole bundle
     and for a bundle of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
@@ -127,7 +127,7 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
             if not error.path.is_relative_to(root):  # a file of the reviewer's workspace
                 raise
             raise UsageError(
-                f"{printable(str(path))} holds files of a newer gpucourse than this one", hint=error.hint
+                f"{printable(str(path))} contains files of a newer gpucourse than this one", hint=error.hint
             ) from error
 
 
@@ -163,7 +163,7 @@ def _check_size(files: Mapping[str, Path]) -> None:
         return
     folders = Counter(str(source.parent) for source in files.values())
     raise UsageError(
-        f"a bundle holds at most {LIMITS.members - 1} files of {format_bytes(LIMITS.total_bytes)} in all; "
+        f"a bundle contains at most {LIMITS.members - 1} files of {format_bytes(LIMITS.total_bytes)} in all; "
         f"this one would have {len(files)} of {format_bytes(total)}",
         hint=f"most are in {folders.most_common(1)[0][0]}: run that exercise again with fewer outputs",
     )
@@ -233,7 +233,7 @@ def _read_card(path: Path, root: Path) -> Card:
     except StorageError as error:
         raise _make_bundle_error(path, f"{CARD} cannot be read") from error
     if card is None:
-        raise _make_bundle_error(path, f"it holds no {CARD}")
+        raise _make_bundle_error(path, f"it contains no {CARD}")
     return replace(
         card,
         by=card.by[:_MAX_TEXT],

@@ -95,7 +95,7 @@ def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge again the run that counts for every exercise, and remove the mark of each that does not pass any more."""
+    """Judge again the run that counts for every exercise, and remove the mark of each that no longer passes."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
@@ -170,7 +170,7 @@ def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVer
 
 
 def _mark(paths: WorkspacePaths, exercise: Exercise, verdict: ExerciseVerdict) -> None:
-    """Hand the verdict in if it is about the run that is handed in already, or if none is, or if that run is gone."""
+    """Hand in the verdict if it is about the run that is already handed in, if none is, or if that run is gone."""
     path = paths.verdict(exercise.id)
     handed_in = results.read_handed_in_verdict(paths, exercise.id)
     if handed_in is None or handed_in.run == verdict.run or not paths.run(exercise.id, handed_in.run).record.exists():

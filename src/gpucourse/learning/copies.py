@@ -21,7 +21,8 @@ class Reset:
 
 
 def reset(context: Context, exercise_id: str) -> Reset:
-    """Restore every file that an exercise sends to the nodes, also those that it shares with others, and the learner's parts.
+    """Restore every file that an exercise sends to the nodes, including those that it shares with others, and the learner's
+    parts.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """

@@ -15,7 +15,7 @@ from gpucourse.model.event import Watcher
 from gpucourse.model.verdict import Rehearsal
 from gpucourse.workspace.trust import require_course
 
-_HINT = "name a folder that holds modules/ and exercises/: gpucourse dev check DIR"
+_HINT = "name a folder that contains modules/ and exercises/: gpucourse dev check DIR"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 
 
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
-    """Return the run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read,
+    """Return the run of an exercise whose id a person typed. Raises UnknownName, MissingError for a record that cannot be read,
     UsageError for a run of another exercise, for one that did not succeed, and for a script of the learner."""
     record = runs.find(paths, run)
     if record.exercise != exercise.id:
@@ -213,7 +213,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
 
 
 def review_parts(context: Context, exercise: Exercise, results: Iterable[PartResult]) -> dict[str, PartReview]:
-    """Return, by the id of each handed-in part, what is known beside its verdict: whether it is a solution of the course,
+    """Return, by the id of each handed-in part, what is known besides its verdict: whether it is a solution of the course,
     whether only the learner's computer judged it, and what the reviewer says of this very file."""
     parts = {part.id: part for part in exercise.yours}
     try:
@@ -234,7 +234,7 @@ def review_parts(context: Context, exercise: Exercise, results: Iterable[PartRes
 
 
 def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdict | None) -> list[PartResult]:
-    """Return the handed-in parts; one that passed in a run as that run shows it now, by its seal and its checks. `verdict` is
+    """Return the handed-in parts; for one that passed in a run, what that run's seal and checks say now. `verdict` is
     the one on the run that counts, so that it is not computed twice."""
 
     def confirm(part: LearnerPart, result: PartResult) -> PartResult:

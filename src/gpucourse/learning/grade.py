@@ -92,7 +92,7 @@ def _quiz_score(context: Context) -> QuizScore | None:
 
 def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
     """Return every free text that this reviewer, or this learner, has not judged yet, and for a reviewer every part that is a
-    solution of the course, in the order of the course; of one exercise, or of all."""
+    solution of the course, in the order of the course; for one exercise, or all."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
@@ -167,7 +167,7 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
 
 
 def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) -> str:
-    """Return the digest of the answer to a question. Raises UsageError if it is no free text, or has no answer."""
+    """Return the digest of the answer to a question. Raises UsageError if it is not free text, or has no answer."""
     exercise_id = exercise.id
     sheet = load_sheet(paths.answers(exercise.id), exercise)
     answer = sheet.answers.get(question) if sheet else None

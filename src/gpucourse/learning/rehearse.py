@@ -139,7 +139,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
 
 
 def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """Yield what went wrong if the exercise has no hole: the run, and every check that did not pass."""
+    """Yield what went wrong if the exercise leaves nothing to write: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
@@ -213,7 +213,8 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """Return the record of the run that a command was about, which has more than its document; None if nothing ran."""
+    """Return the record of the run that a command was about, which contains more than the command's document; None if nothing
+    ran."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 

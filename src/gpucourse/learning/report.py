@@ -61,7 +61,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
     plan = read_report_plan(context.folders.modules)
     if plan is None:
         place = context.folders.modules / FILE
-        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what it holds")
+        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what it contains")
     content = gather(context, plan, author)
     if not any(chapter.sources for chapter in content.chapters):
         exercises = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))

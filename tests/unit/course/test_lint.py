@@ -216,7 +216,7 @@ def test_find_telling_options() -> None:
     assert list(find_telling_options(long[:1])) == [], "one of few may be"
     assert list(find_telling_options(long)) == ["the right option is the longest in 3 of 3 choices: q0, q1, q2"]
     assert list(find_telling_options([*even, make_choice("x", "a", "1", "2"), make_choice("y", "a", "1", "2")])) == [
-        "a is right in 4 of 6 choices: put the options of some in another order"
+        "a is right in 4 of 6 choices: reorder the options of some"
     ]
 
 

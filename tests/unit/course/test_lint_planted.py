@@ -35,7 +35,7 @@ def check(course: Path) -> list[str]:
 def test_lint_of_an_empty_course(tmp_path: Path) -> None:
     for part in ("modules", "exercises"):
         (tmp_path / part).mkdir()
-    assert check(tmp_path) == ["modules: holds no module, which is a folder such as 01-name with a module.yaml"]
+    assert check(tmp_path) == ["modules: contains no module, which is a folder such as 01-name with a module.yaml"]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake["says"].partition(": ")[2][:60] for mistake in MISTAKES])

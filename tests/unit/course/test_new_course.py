@@ -12,6 +12,6 @@ def test_start_course_returns_what_it_wrote_and_touches_no_folder_with_files(tmp
     files = start_course(tmp_path / "course")
     here = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*") if path.is_file()}
     assert set(files) == here >= {f"exercises/shared/{name}" for name in HELPERS}
-    for folder, state in ((tmp_path, "holds files already"), (tmp_path / "course/modules/module.schema.json", "is a file")):
+    for folder, state in ((tmp_path, "already contains files"), (tmp_path / "course/modules/module.schema.json", "is a file")):
         with pytest.raises(UsageError, match=state):
             start_course(folder)

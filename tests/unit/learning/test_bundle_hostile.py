@@ -131,7 +131,7 @@ def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning:
 def test_open_of_a_bundle_with_a_newer_file_in_it_names_the_bundle(learning: Learning) -> None:
     path = bundle(learning.root / "later.zip", {**run_files(), ".gpucourse/quiz.json": b'{"version": 1000000000000}'})
     result = learning.types("grade", "--open", str(path), code=2)
-    assert "later.zip holds files of a newer gpucourse" in " ".join(result.err.split())
+    assert "later.zip contains files of a newer gpucourse" in " ".join(result.err.split())
     assert "gpucourse-bundle-" not in result.err
 
 
@@ -143,7 +143,7 @@ def test_bundle_of_too_many_files_is_neither_made_nor_opened(learning: Learning,
     made = str(learning.hand_in())
     monkeypatch.setattr(bundles, "LIMITS", replace(bundles.LIMITS, members=20))
     result = learning.types("grade", "--bundle", made, code=2)
-    assert "a bundle holds at most 19 files" in result.err
+    assert "a bundle contains at most 19 files" in result.err
     assert str(outputs) in result.err
     assert "the limit is 20" in learning.types("grade", "--open", made, code=2).err
 

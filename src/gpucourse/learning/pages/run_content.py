@@ -32,14 +32,14 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""The most that a page contains of one log: a quarter from its beginning, the rest from its end."""
+"""How much of a log a page shows at most: a quarter from its beginning, the rest from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """One log, or its beginning and its end if `end` is not empty. `size` is that of the whole file in bytes."""
+    """One log, or its beginning and its end if `end` is not empty. `size`: of the whole file, in bytes."""
 
     node: str
     rank: int | None
@@ -104,7 +104,7 @@ class RunReader:
         self._recorded: dict[str, dict[str, RecordedPlot]] = {}
 
     def read(self, record: RunRecord) -> RunContent:
-        """Return everything that is stored of a run, each file bounded; `trouble` names what cannot be read."""
+        """Return everything that is stored about a run, each file bounded; `trouble` names what cannot be read."""
         content = read_run(self._context, record)
         if content.exercise is None or on_gpu(content.metrics, record.mode):
             return content
@@ -114,7 +114,7 @@ class RunReader:
 
 
 def read_run(context: Context, record: RunRecord) -> RunContent:
-    """Return everything that is stored of a run, without what a GPU recorded for its plots."""
+    """Return everything that is stored about a run, without what a GPU recorded for its plots."""
     files = runs.files_of(context.paths, record)
     trouble: list[str] = []
     try:

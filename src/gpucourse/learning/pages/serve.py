@@ -1,4 +1,4 @@
-"""Serves the page over HTTP on loopback, for a browser on another computer that comes through an SSH tunnel.
+"""Serves the page over HTTP on loopback, for a browser on another computer, through an SSH tunnel.
 
 Every user of the computer can reach a port on loopback, so the address contains a random word; nothing is served without it.
 """
@@ -19,7 +19,7 @@ from gpucourse.outside.names import OutsideError
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
-"""Host names that a request may use. A web page that points its own name to loopback uses another one."""
+"""Host names that a request may use. A web page that points its own name at loopback uses another one."""
 
 MAX_BYTES = 64 << 20  # bytes of one file
 PATIENCE_S = 10.0  # for a request that never ends

@@ -19,10 +19,10 @@ MAX_ROWS = 24
 """The largest number of rows of one table of a run that are compared: the first."""
 
 NOISE = "≈ "
-"""Before a difference that may be noise: the spreads of both values overlap, or of the times that they are computed from."""
+"""Marks a difference that may be noise: the spreads of both values, or of the times behind them, overlap."""
 
 UNKNOWN = "? "
-"""Before a difference of measured values whose spread is not known."""
+"""Marks a difference of measured values whose spread is unknown."""
 
 MEASURED = "measured"
 """The group of what a script of the learner measured."""
@@ -50,7 +50,7 @@ class Spread:
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
     def changed_like(self, other: Spread, factor: float) -> bool:
-        """Return whether the other median is this one times the factor, or divided by it: so are values computed from both."""
+        """Return whether the other median is this one times the factor, or divided by it, as in values computed from both."""
         ratio = other.median / self.median
         return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
 
@@ -129,7 +129,7 @@ def list_values(content: RunContent) -> Values:
 
 
 def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float | str]]:
-    """Yield what a script wrote beside the keys that this program knows: only single values, each under its key."""
+    """Yield the single values that a script wrote under keys of its own, each under its key."""
     for name, value in metrics.items():
         if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
             yield printable(name, MAX_TEXT), value

@@ -51,7 +51,7 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
     """One exercise, run again, with its parts, judged again. `run` is the bundle's, empty if there is none that counts; `why`
-    says what differs beside figures, or why the run was left out."""
+    says what differs besides figures, or why the run was left out."""
 
     exercise: str
     run: str
@@ -271,7 +271,7 @@ def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, 
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
-    """Put the files of this run, and no others of the learner, into the exercises folder of the workspace."""
+    """Put the files of this run, and no other files of the learner, into the exercises folder of the workspace."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)
@@ -303,13 +303,13 @@ def list_start_options(record: RunRecord) -> list[str]:
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
-    """Return which checks that need no GPU have another result, in a sentence; empty if none has. `repeated` are the checks of
-    the new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
+    """Return which checks that need no GPU have a different result, in a sentence; empty if none has. `repeated` are the checks
+    of the new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
     `one-group`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in repeated}
     original = verdict_on(bundle, exercise, record).checks
     sentences = [
-        f"check {check.id}: {check.verdict} in the bundle, {words.get(check.id, 'passed')} again"
+        f"check {check.id}: {check.verdict} in the bundle, {words.get(check.id, 'passed')} when rerun"
         for check in original
         if check.evidence == "logic"
         and check.verdict in {"passed", "failed"}
@@ -317,7 +317,9 @@ def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repea
     ]
     names = {check.id for check in original}
     new = [check for check in repeated if check.get("evidence") == "logic" and str(check.get("id")) not in names]
-    sentences += [f"check {check['id']}: not in the bundle, failed again" for check in new if check.get("verdict") == "failed"]
+    sentences += [
+        f"check {check['id']}: not in the bundle, failed when rerun" for check in new if check.get("verdict") == "failed"
+    ]
     return "; ".join(sentences)
 
 

@@ -17,10 +17,10 @@ def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) 
     exercise = context.catalog.exercise("1.1")[1]
     same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, second_run))
     assert compare_checks(context, exercise, record, same) == ""
-    assert compare_checks(context, exercise, record, other) == "check wet: passed in the bundle, failed again"
-    assert compare_checks(context, exercise, second_run, same) == "check wet: failed in the bundle, passed again"
+    assert compare_checks(context, exercise, record, other) == "check wet: passed in the bundle, failed when rerun"
+    assert compare_checks(context, exercise, second_run, same) == "check wet: failed in the bundle, passed when rerun"
     new = [*same, {"id": "one-group", "verdict": "failed", "evidence": "logic"}]
-    assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed again"
+    assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed when rerun"
 
 
 def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
