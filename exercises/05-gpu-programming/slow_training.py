@@ -1,4 +1,4 @@
-"""A slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
+"""Slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
 
 You will learn    to profile before guessing; what a Python loop and reading a value cost; why one repair gains little
 You will produce  the speed-up of your training over the delivered one, measured in turn on the same data; both profiles
@@ -36,8 +36,8 @@ SEED, WARM, WATCHED, ABLATED, PROFILED = 100, 128, (256, 384), 512, 256  # the s
 MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-ups that earn them
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a slow training against yours: the same results, in how much less time?")
-parser.add_argument("--samples", type=int, default=16384, help="samples of the timed trainings")
+parser = argparse.ArgumentParser(description="slow training against yours: the same results, in how much less time?")
+parser.add_argument("--samples", type=int, default=16384, help="samples of the timed runs")
 parser.add_argument("--epochs", type=int, default=2, help="how many times each sample is used")
 parser.add_argument("--rounds", type=int, default=3, help="timed rounds; in each, both train on the same new data")
 args = parser.parse_args()
