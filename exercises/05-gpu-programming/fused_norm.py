@@ -170,7 +170,7 @@ if not interpreted:
     most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None if that is not known
 
     def median_s(function) -> float | None:
-        """Return its median in seconds; None if it cannot run."""
+        """Return the function's median time in seconds; None if it cannot run."""
         try:
             return bench.percentile(bench.measure(function, device, flush=flush), 50)
         except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways, and the others go on)

@@ -98,7 +98,7 @@ class MetaRun:
 
 
 class _LastCall(TorchFunctionMode):
-    """The name of the last call of Python that reached torch."""
+    """Records the name of the last Python call to reach torch."""
 
     name = ""
 

@@ -96,7 +96,7 @@ def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[st
 
 
 def compare(delivered: list, yours: list) -> tuple[float, float]:
-    """Return the largest difference of losses and accuracies, and of weights, over all rounds."""
+    """Return the largest difference in losses and accuracies, and in weights, over all rounds."""
     losses_off = weights_off = 0.0
     for (_, right), (_, outcome) in zip(delivered, yours, strict=True):
         *right_numbers, right_weights = training_watch.convert_outcome(right)

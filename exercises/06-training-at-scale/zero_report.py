@@ -43,8 +43,8 @@ def describe_stage(
 
 
 def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], parameters: int) -> Row:
-    """Return the row of the learner's optimizer; `rank_numbers` is what each rank keeps of it besides all
-    weights and gradients."""
+    """Return the row of the learner's optimizer; `rank_numbers` are the bytes of its state on each rank,
+    without weights and gradients."""
     ranks, size = len(rank_numbers), 4 * parameters
     row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
     row |= {

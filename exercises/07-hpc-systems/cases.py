@@ -73,7 +73,7 @@ def make_machines(puzzle: int) -> list[int]:
 
 
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
-    """Return the fewest GPUs, if all machines of a GPU have the same profile, and each machine one that is large enough.
+    """Return the fewest GPUs needed if all machines on a GPU share one profile, large enough for each of them.
 
     From the largest need down: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """

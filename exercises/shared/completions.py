@@ -33,7 +33,7 @@ class Answer:
 
 
 class RefusedByEngine(Exception):
-    """The engine answered with an error; the text is its own."""
+    """The engine answered with an error; the text is the engine's."""
 
 
 def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:

@@ -8,7 +8,7 @@ import torch
 
 
 def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -> list[int]:
-    """Return the numbers of the samples of `rank`."""
+    """Return the indices of `rank`'s samples."""
     generator = torch.Generator().manual_seed(seed + epoch)
     order = torch.randperm(samples, generator=generator).tolist()
     count = math.ceil(samples / ranks)

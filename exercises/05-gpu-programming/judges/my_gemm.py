@@ -245,7 +245,7 @@ def check_launch(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
-    """Races, reads of unwritten memory, accesses out of bounds, barriers that some threads miss."""
+    """Judge races, reads of unwritten memory, out-of-bounds accesses and barriers that some threads miss."""
     counts = observation.counts
     if counts.out_of_bounds:
         raise part.wrong("past-the-end", launch.arguments, kernel=launch.kernel, fault=counts.where)

@@ -89,7 +89,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], root: Path, rank: int, size: int) -> list[Case]:
-    """One rank of all trainings; returns what is left to compare."""
+    """Do all training runs on one rank; return what is left to compare."""
     import checkpoints
     import ranks
     import sharded_training

@@ -96,7 +96,7 @@ class Check:
 def preflight(facts: LabEnvironment) -> list[Finding]:
     """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
-    Without credentials, the account's own checks are one finding. Never raises for an answer of AWS or the network.
+    Without credentials, the account's own checks are one finding. Never raises for an error from AWS or the network.
     """
     first, identity = _make(TERRAFORM, facts), _make(IDENTITY, facts)
     if any(finding.state in {"missing", "unknown"} for finding in identity):

@@ -30,7 +30,7 @@ def make_project_tags(*, stack: str | None = None, course: str | None = None) ->
 
 
 def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the tags as filters of EC2's describe calls."""
+    """Return the tags as filters for EC2's describe calls."""
     return [{"Name": f"tag:{key}", "Values": [value]} for key, value in project_tags.items()]
 
 

@@ -24,7 +24,7 @@ class ListedExercise(JsonDocument):
 
 
 class ListedModule(JsonDocument, kw_only=True):
-    """A module of the syllabus; without points if the course has no rubric that can be read."""
+    """A module of the syllabus; without points if the course has no readable rubric."""
 
     id: str
     title: str

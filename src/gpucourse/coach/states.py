@@ -263,7 +263,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
         title=f"{_name_ranks(ranks)} fell silent",
         why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}A hang in the middle means "
         "that one rank calls different collectives from the rest, or hangs in something else: a read, a lock, a loop.",
-        next=f"{where} what comes after its last line in the script?",
+        next=f"{where} what does the script do after that rank's last line?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
         seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],
@@ -273,7 +273,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
 def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         symptom="time-limit",
-        title="Not done before the time limit",
+        title="Not finished by the time limit",
         why="The run reached its time limit while all ranks were still at work, so they were ended.",
         next=f"gpucourse run {evidence.exercise} --timeout 30m, or less work: fewer steps, a smaller model",
     )

@@ -123,7 +123,7 @@ def plan(
     login: str = "",
 ) -> LaunchPlan:
     """Return the launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
-    overrule the file, as does the partition that the `login` sets; `default` is the partition of jobs that name none."""
+    override the file, as does the partition that the `login` sets; `default` is the partition of jobs that name none."""
     typed = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -191,7 +191,7 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     not exist, and then Slurm ends the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
-    followed = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they overrule the file
+    followed = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file
     error = batch.read_option("error")
     path = PurePosixPath(error)
     if not error or (error != batch.read_option("output") and not path.is_absolute() and ".." not in path.parts):

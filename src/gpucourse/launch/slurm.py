@@ -31,7 +31,7 @@ class Slurm(Launcher[ClusterFacts]):
     takes_batch_files = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why it cannot do what was typed: jobs have no profiler."""
+        """Return why Slurm cannot do what was typed: jobs have no profiler."""
         if profile:
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)

@@ -222,7 +222,7 @@ def _metrics(paths: WorkspacePaths, record: RunRecord) -> Mapping[str, Any]:
 
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a label for each run by what differs: its device, its number of ranks, its parameters; else the end of its id."""
+    """Return a label for each run from what differs: device, number of ranks, parameters; otherwise the end of its id."""
     scripts = name_subjects(records)
     facts = {
         record.id: {

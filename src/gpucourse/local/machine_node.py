@@ -79,7 +79,7 @@ class MachineNode(HostedNode):
                 await self._namespace.ask("off", name=self.spec.name, forget=True)
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass a connection on to the machine's sshd, both ways, until its end."""
+        """Relay a connection to and from the machine's sshd until it ends."""
         self._connections.add(writer.transport)
         try:
             line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)

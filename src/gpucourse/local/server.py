@@ -48,7 +48,7 @@ class Endpoint:
 
     @property
     def authorized_keys(self) -> Path:
-        """Return the file of keys that may log in; it is read again at every login."""
+        """Return the file of keys that allow a login; it is read again at every login."""
         return self.home / ".ssh" / "authorized_keys"
 
 

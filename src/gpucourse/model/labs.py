@@ -24,7 +24,7 @@ AnyLab = TypeVar("AnyLab", "Lab", "AwsLab")
 class Lab(Strict):
     """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
 
-    template: Slug = Field(description="the folder in terraform/stacks; `simulated` is the program's own for simulated nodes")
+    template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
     max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most that a learner may ask for")
 

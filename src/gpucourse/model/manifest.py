@@ -195,7 +195,7 @@ class Exercise(Strict):
     plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
     checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
     same_again: tuple[RepeatedValue, ...] = Field(
-        default=(), description="what grade --rerun compares, besides the values of checks with equals"
+        default=(), description="what grade --rerun compares, besides values checked with `equals`"
     )
     deliverables: tuple[Deliverable, ...] = Field(default=(), description="what the learner hands in")
 

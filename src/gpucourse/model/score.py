@@ -63,8 +63,8 @@ class ExerciseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces, below 0 for choices that stayed wrong;
-    `share` is its part of the row, `waits` how many of the pieces wait for a review. `note` names what is missing, `short`
+    """One share of a row: one exercise, one kind of evidence. Of `of` pieces, `got` are earned (below 0: choices that
+    stayed wrong) and `waits` await a review; `share` is its part of the row. `note` names what is missing, `short`
     counts it."""
 
     exercise: str

@@ -186,7 +186,7 @@ def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
 
 
 def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """Return the result of a part with the run's checks about it, if its judge passed the part or it has no judge."""
+    """Return a part's result combined with the run's checks of it, if its judge passed the part or it has no judge."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
@@ -309,7 +309,7 @@ def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(paths: WorkspacePaths, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """Return the stored result, if it is one of this part and its file is the one that was judged, and can be a part."""
+    """Return the stored result if it belongs to this part and the file is valid and still the one that was judged."""
     if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
     file = paths.yours_file(exercise_id, part.file)

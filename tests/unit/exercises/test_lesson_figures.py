@@ -79,7 +79,7 @@ def test_a_number_is_used_as_often_as_the_matrix_has_rows() -> None:
 def test_spot_costs_what_the_price_table_says() -> None:
     shares = [[spot / price.usd_per_hour for spot in price.spot] for price in costs.prices()[0] if price.spot]
     low, high = (100 * limit(share for pair in shares for share in pair) for limit in (min, max))
-    assert f"**Spot** costs {low:.0f} to {high:.0f}% of the price on demand, by type and zone;" in lesson("4")
+    assert f"**Spot** costs {low:.0f} to {high:.0f}% of the on-demand price, by type and zone;" in lesson("4")
     assert max(min(pair) for pair in shares) < 0.5
     assert "in the cheapest zone it is less than half" in lesson("4")
     assert any(task.startswith("In its cheapest zone spot costs less than half.") for task in CATALOG.exercise("4.4")[1].tasks)

@@ -25,6 +25,6 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
-    """Weights and moments are in place already; the generator and the number are not tensors of the training."""
+    """Weights and moments are in place already; only the generator and the step number must be restored."""
     generator.set_state(saved["generator"]["bytes"])
     return int(saved["step"].item())

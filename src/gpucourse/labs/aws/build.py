@@ -146,7 +146,7 @@ def _note_attempt(
     """Record a failed attempt, and report where the next one is made."""
     cloud = deployment.cloud
     if failure.elsewhere or next_launch is not None:
-        reason = failure.tell + (", requested close together (placement group)" if launch.placement_group else "")
+        reason = failure.tell + (", with nodes close together (placement group)" if launch.placement_group else "")
         cloud.tried.append(
             PlacementAttempt(
                 zone=launch.zone,

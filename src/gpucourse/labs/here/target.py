@@ -22,7 +22,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
     """Labs of one node, this computer. Their runs use its GPU; no account, no sshd and no Terraform is needed."""
 
     name = "here"
-    no_clock = "the course neither starts nor ends this computer"
+    no_clock = "the course neither starts nor stops this computer"
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HereProposal]:
         """Propose this computer as a lab: see labs.here.deploy."""

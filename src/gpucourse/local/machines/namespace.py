@@ -74,7 +74,7 @@ class MachineNamespace:
         self._line.sendmsg([json.dumps({"id": request["id"], **answer}).encode()], rights)
 
     def _do_on(self, request: Document) -> None:
-        """Boot the machine, or repair what is missing in it."""
+        """Boot the machine, or restore what is missing in it."""
         name, spec = request["machine"]["name"], {**request["machine"], "munge_key": self._key}
         self._machines[name] = spec
         if name in self._first:

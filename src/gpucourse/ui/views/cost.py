@@ -19,7 +19,7 @@ def cost(costs: Cost) -> View:
     """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
     warnings = Items(costs.warnings, title="Warnings", style="warn")
     if not costs.usd and not costs.running and not costs.billed:
-        free = Paragraph("Nothing has cost anything: simulated nodes are free.")
+        free = Paragraph("No costs so far: simulated nodes are free.")
         return View(blocks=[free, warnings], footer=["A lab that costs: gpucourse deploy 3 --target aws"])
     blocks: list[Block] = [
         _sums(costs),

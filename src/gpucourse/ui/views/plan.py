@@ -16,7 +16,7 @@ from gpucourse.units import format_bytes, format_seconds
 BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
-    "save each text below beside work/, under the name above it, and type the command there."
+    "save each file shown here next to work/, under its name, and type the command there."
 )
 SESSION_BY_HAND = "By hand: gpucourse ssh {module} opens a terminal on that node."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -29,7 +29,8 @@ def agent(tmp_path: Path) -> Path:
     """Return the folder of the agent as it is on a node."""
     folder = tmp_path / "agent"
     with tarfile.open(fileobj=io.BytesIO(jobs._bundle())) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it since 3.11.4
+        tar.extractall(folder)
     return folder
 
 
