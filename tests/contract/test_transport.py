@@ -168,7 +168,7 @@ def test_connect_accepts_any_host_key_of_a_pool_and_no_other(lab: SshLab, node: 
     link = SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second, node.host_key)))
     assert link.run("echo in").stdout == b"in\n"
     link.close()
-    with pytest.raises(OtherHostKey, match=r"than the one on record \(SHA256:\S+ or SHA256:\S+\)"):
+    with pytest.raises(OtherHostKey, match=r"from the one on record \(SHA256:\S+ or SHA256:\S+\)"):
         SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second,)))
 
 
