@@ -73,7 +73,7 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in words."""
+    """The plateau of a curve: from `size` on, or None; how much the last doubling of the size still gained; in words."""
 
     size: float | None
     gain_percent: float | None

@@ -47,8 +47,8 @@ def _find_failure(error: Exception | KeyboardInterrupt, session: Session) -> Gpu
         return error
     if isinstance(error, KeyboardInterrupt):
         return Interrupted("interrupted")
-    known = _explain(error) if isinstance(error, OSError) else None
-    return known or _log_fault(error, session)
+    explanation = _explain(error) if isinstance(error, OSError) else None
+    return explanation or _log_fault(error, session)
 
 
 def _dispatch(arguments: list[str], session: Session) -> int:

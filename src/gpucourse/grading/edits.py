@@ -8,7 +8,7 @@ from dataclasses import dataclass
 MAX_BYTES = 1 << 20
 """The size in bytes up to which a file is compared line by line."""
 MAX_LINES, MAX_LINE = 400, 200
-"""How many lines of a diff, and characters of a line, are shown at most."""
+"""The limits for the lines of a diff, and for the characters of a line."""
 _MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 

@@ -108,8 +108,8 @@ def check_all(context: Context) -> list[Recheck]:
                 _mark(context.paths, exercise, verdict)
             missing: tuple[str, ...] = ()
             if record:
-                found = evidence.gather(context, exercise, thorough=False, with_prediction=False)
-                missing = tuple(title for title in found.wanted if title not in found.handed_in)
+                pieces = evidence.gather(context, exercise, thorough=False, with_prediction=False)
+                missing = tuple(title for title in pieces.wanted if title not in pieces.handed_in)
             before = stored.verdict if stored else None
             rechecks.append(
                 Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing)

@@ -156,7 +156,7 @@ class Deployment:
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """How simulated nodes are made: Slurm or none, the speed of their network, the folder of packages that were only unpacked,
+    """The options of simulated nodes: Slurm or none, the speed of their network, the folder of packages that were unpacked,
     and whether Slurm's daemons run side by side on this computer."""
 
     scheduler: str = ""

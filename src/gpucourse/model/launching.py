@@ -36,7 +36,7 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 
 class SlurmLaunch(Strict):
-    """What a job asks Slurm for. The parameters that are named here are for the launcher: the script receives no such flag,
+    """The request of a job to Slurm. The parameters that are named here are for the launcher: the script receives no such flag,
     except for `array`, whose whole list it receives."""
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")

@@ -40,7 +40,7 @@ class BatchFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What is submitted, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per node) and
+    """The submission, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per node) and
     `gpus` (per node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with its reason;
     with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which srun opens. `module` is the module
     whose lab is the cluster. `setup` is the text of setup.sh, which a batch file that the learner wrote reads. `max_restarts`:

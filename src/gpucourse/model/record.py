@@ -31,7 +31,7 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 )
 
 MAX_LISTED = 50
-"""How many outputs a run's record lists, the first ones; its seal names all of them."""
+"""The limit for the outputs that a run's record lists, the first ones; its seal names all of them."""
 
 MAX_RESTARTS = 100
 """The limit for how often torchrun may restart all ranks of a run."""

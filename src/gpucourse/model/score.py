@@ -16,7 +16,7 @@ NO_RUN = "no run yet"
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """How far an exercise has come: whether there is a good run, the learner's parts have passed, and every question has an
+    """The progress of an exercise: whether there is a good run, the learner's parts have passed, and every question has an
     answer. None if it asks for no such thing."""
 
     ran: bool
@@ -31,7 +31,7 @@ class Signs:
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """What is known of a handed-in part besides its verdict. `is_solution`: its code is that of a solution of the course.
+    """The facts about a handed-in part besides its verdict. `is_solution`: its code is that of a solution of the course.
     `by_learner`: only the learner's computer says that it passed, without checks of a run in this workspace and without a
     reviewer. `share`: how good it is in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
 

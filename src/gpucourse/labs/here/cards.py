@@ -36,7 +36,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """What one Python can use: its version of torch (empty if it has none), and the GPUs that torch sees."""
+    """The means of one Python: its version of torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]

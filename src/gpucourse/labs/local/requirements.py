@@ -65,7 +65,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """What this computer can do for simulated nodes as separate machines. A test passes one with its own answers."""
+    """The abilities of this computer for simulated nodes as separate machines. A test passes one with its own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable

@@ -32,7 +32,7 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""How much of a log a page shows at most: a quarter from its beginning, the rest from its end."""
+"""The limit for the part of a log that a page shows: a quarter from its beginning, the rest from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
