@@ -1,7 +1,8 @@
 """The screens in the pages of docs, made by running the commands that are above them.
 
 `python -m docs.screens` runs every page with such screens, each in a new home folder, and fails if a screen has changed in
-form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.
+form: it has other words. Numbers, names of runs and the places where lines wrap may differ. `--write` stores the screens as they
+are now.
 
 A block of kind `console` contains commands after `$ ` and what they print; `export NAME=VALUE` applies to all commands after
 it. A block with a title is a file, named from the home folder: it is written if the file is missing, and otherwise added at its
@@ -11,7 +12,6 @@ end. Only a block of Python changes an existing file: its function replaces the 
 from __future__ import annotations
 
 import ast
-import difflib
 import fcntl
 import os
 import pty
@@ -44,11 +44,11 @@ _VARIES = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A screen of a page whose form has changed."""
+    """A screen of a page whose form has changed: `words` that went (`- word`) or came (`+ word`)."""
 
     page: Path
     command: str
-    lines: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 def pages() -> list[Path]:
@@ -86,12 +86,13 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
     return "".join(pieces), differences
 
 
-def form(screen: str) -> list[str]:
-    """Return the lines of a screen without what differs from one run to the next."""
+def form(screen: str) -> set[str]:
+    """Return the words of a screen without what differs from one run to the next. A wider number wraps a table's header elsewhere,
+    so lines do not count."""
     text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
     for pattern, replacement in _VARIES:
         text = pattern.sub(replacement, text)
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return set(text.split())
 
 
 def _screens(body: str, home: Path, exports: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -115,12 +116,9 @@ def read_export(command: str, home: Path) -> dict[str, str]:
 def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[Difference]:
     stored = re.split(r"^\$ .*\n", body, flags=re.MULTILINE)[1:]
     for (command, screen), before in zip(screens, stored, strict=True):
-        changed = [
-            line
-            for line in difflib.ndiff(sorted(set(form(before))), sorted(set(form(screen))))
-            if line.startswith(("- ", "+ "))
-        ]
-        if changed:
+        old, new = form(before), form(screen)
+        if old != new:
+            changed = [*(f"- {word}" for word in sorted(old - new)), *(f"+ {word}" for word in sorted(new - old))]
             yield Difference(page, command, tuple(changed))
 
 
@@ -198,8 +196,8 @@ def main(arguments: list[str]) -> int:
             page.write_text(text, encoding="utf-8")
             continue
         for difference in differences:
-            lines = "\n  ".join(difference.lines)
-            sys.stdout.write(f"{difference.page.name}: `{difference.command}` shows something else now:\n  {lines}\n")
+            words = "\n  ".join(difference.words)
+            sys.stdout.write(f"{difference.page.name}: `{difference.command}` shows something else now:\n  {words}\n")
             worst = 1
     if worst:
         sys.stdout.write("If that is how it should look: python -m docs.screens --write\n")

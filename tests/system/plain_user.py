@@ -18,7 +18,7 @@ import pytest
 import gpucourse
 from tests.parts import need
 
-NAME = "plain"
+NAME = "gpucourse-plain"  # an account that no computer has
 NUMBER, LENT, MANY = 61_234, 1_610_612_736, 65_536
 _ETC = {
     "passwd": f"{NAME}:x:{NUMBER}:{NUMBER}::/nonexistent:/bin/bash\n",
