@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -49,6 +51,15 @@ def line(node: Node) -> Iterator[Line]:
     line = Line(node)
     yield line
     line.close()
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[str]:
+    """Yield a command that ends with the test: an SSH server lets it go on after the client has gone."""
+    number = tmp_path / "number"
+    yield f"echo $$ >{shlex.quote(str(number))}; exec sleep 3600"
+    with suppress(ProcessLookupError):
+        os.kill(int(number.read_text()), signal.SIGKILL)
 
 
 def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
@@ -99,9 +110,9 @@ def test_many_errors_do_not_block_the_output(link: SshLink) -> None:
     assert set(result.stderr) == {0}
 
 
-def test_run_gives_up_a_silent_command(link: SshLink) -> None:
+def test_run_gives_up_a_silent_command(link: SshLink, endless: str) -> None:
     with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
-        link.run("sleep 3600", timeout_s=0.5)
+        link.run(endless, timeout_s=0.5)
     assert link.run("echo alive").stdout == b"alive\n"
 
 
@@ -131,10 +142,10 @@ def test_run_carries_out_eight_commands_at_a_time(link: SshLink) -> None:
     ]
 
 
-def test_stream_arrives_while_the_command_runs(link: SshLink) -> None:
+def test_stream_arrives_while_the_command_runs(link: SshLink, endless: str) -> None:
     with link.stream("echo first; read x; echo $x", stdin=b"second\n") as pieces:
         assert b"".join(pieces) == b"first\nsecond\n"
-    with link.stream("echo first; sleep 3600", silence_s=3600) as pieces:
+    with link.stream(f"echo first; {endless}", silence_s=3600) as pieces:
         assert next(pieces) == b"first\n"
     assert link.run("echo the channel is free again").ok
 
