@@ -1,8 +1,7 @@
 """The screens in the pages of docs, made by running the commands that are above them.
 
-`python -m docs.screens` runs every page with such screens, each in a new home folder, and fails if a screen has changed in
-form: it has other words. Numbers, names of runs and the places where lines wrap may differ. `--write` stores the screens as they
-are now.
+`python -m docs.screens` runs every page with such screens, each in a new home folder, and fails if the words of a screen have
+changed. Numbers, names of runs and line breaks may differ. `--write` stores the screens as they are now.
 
 A block of kind `console` contains commands after `$ ` and what they print; `export NAME=VALUE` applies to all commands after
 it. A block with a title is a file, named from the home folder: it is written if the file is missing, and otherwise added at its
@@ -44,7 +43,7 @@ _VARIES = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A screen of a page whose form has changed: `words` that went (`- word`) or came (`+ word`)."""
+    """A screen of a page whose words have changed: `words` that went (`- word`) or came (`+ word`)."""
 
     page: Path
     command: str
@@ -87,8 +86,8 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
 
 
 def form(screen: str) -> set[str]:
-    """Return the words of a screen without what differs from one run to the next. A wider number wraps a table's header elsewhere,
-    so lines do not count."""
+    """Return the words of a screen, without those that differ from run to run. Line breaks do not count, because a wider number
+    wraps the header of a table elsewhere."""
     text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
     for pattern, replacement in _VARIES:
         text = pattern.sub(replacement, text)
