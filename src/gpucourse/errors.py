@@ -70,7 +70,7 @@ class GpucourseError(Exception):
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
-def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
+def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
     """Return ` Did you mean a or b?` with the known names that are similar to the word (by at least `least`, of 1), nearest
     first; an empty text if there are none. Names clearly less similar than the nearest are left out; case and leading dashes
     are ignored."""
@@ -82,7 +82,7 @@ def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
         matcher.set_seq1(name.lower().lstrip("-"))
         ratios[name] = matcher.ratio()
     nearest = max(ratios.values(), default=0.0)
-    close = [name for name, ratio in ratios.items() if ratio >= max(least, nearest - 0.15)]
+    close = [name for name, ratio in ratios.items() if ratio >= max(cutoff, nearest - 0.15)]
     close.sort(key=lambda name: -ratios[name])
     return f" Did you mean {' or '.join(close[:3])}?" if close else ""
 
@@ -102,8 +102,8 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         meant = suggest(name, self.known)
-        shown = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
-        super().__init__(f"there is no {kind} '{name}'.{meant}", hint=hint or f"known: {shown or 'none'}")
+        names = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
+        super().__init__(f"there is no {kind} '{name}'.{meant}", hint=hint or f"known: {names or 'none'}")
 
 
 class ManifestError(UsageError):

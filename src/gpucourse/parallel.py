@@ -43,7 +43,7 @@ def try_all(
     results: dict[int, T | GpucourseError] = {}
     faults: list[BaseException] = []
     waiting = deque(range(len(tasks)))
-    ended = [threading.Event() for _ in tasks]  # not Thread.join: after one interrupt it regards the thread as ended
+    end_events = [threading.Event() for _ in tasks]  # not Thread.join: after one interrupt it regards the thread as ended
 
     def work() -> None:
         while (number := _next(waiting)) is not None:
@@ -54,7 +54,7 @@ def try_all(
             except BaseException as fault:  # noqa: BLE001  raised again in the caller's thread
                 faults.append(fault)
             finally:
-                ended[number].set()
+                end_events[number].set()
 
     try:
         if on_interrupt is not None and len(tasks) == 1:
@@ -62,18 +62,18 @@ def try_all(
         else:
             for _ in range(min(limit, len(tasks))):
                 threading.Thread(target=work, name="task", daemon=on_interrupt is None).start()
-            _wait(ended, within_s)
+            _wait(end_events, within_s)
     except KeyboardInterrupt:
-        _drop(waiting, ended)
+        _drop(waiting, end_events)
         if on_interrupt is not None:
             on_interrupt()
-            _wait(ended, None)
+            _wait(end_events, None)
         raise
     if faults:
         raise faults[0]
     completed = dict(results)  # a late task must no longer change it
-    late = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
-    return [completed.get(number, late) for number in range(len(tasks))]
+    timeout_error = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
+    return [completed.get(number, timeout_error) for number in range(len(tasks))]
 
 
 def _next(waiting: deque[int]) -> int | None:

@@ -27,19 +27,19 @@ _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
 
 
-def find_home(environ: Mapping[str, str], instead: str) -> Path:
+def find_home(environ: Mapping[str, str], remedy: str) -> Path:
     """Return the person's home folder: HOME or, if that is unset or empty, the account's.
 
     Raises HomeMissing if that is not a folder, is closed to the person, or is `/`; its hint begins with `instead`, the command
     that needs no home.
     """
-    named = environ.get("HOME", "")
-    home = Path(named or _find_account_home())
+    home_name = environ.get("HOME", "")
+    home = Path(home_name or _find_account_home())
     # Access is checked first: `is_dir` may raise an error for a folder that is closed to this person.
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
-    origin = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
-    raise HomeMissing(f"{origin}: your files cannot be kept there", hint=f"{instead}, or export HOME=/home/you")
+    origin = f"HOME is {home_name}" if home_name else f"HOME is not set, and the home folder of this account is {home}"
+    raise HomeMissing(f"{origin}: your files cannot be kept there", hint=f"{remedy}, or export HOME=/home/you")
 
 
 def _find_account_home() -> str:
@@ -177,21 +177,21 @@ class FileBatch:
     def commit(self) -> dict[str, OSError]:
         """Store all files on the disk and give each its name. Return the files whose names the disk does not accept, each with
         the error; these files are gone. Raises StorageError."""
-        refused: dict[str, OSError] = {}
+        errors_by_file: dict[str, OSError] = {}
         try:
             if self._waiting:
                 with storing(self._aside):
                     sync_files([path for path, _ in self._waiting.values()])
             for target, (path, is_new) in self._waiting.items():
                 if (error := _give_name(path, target, is_new=is_new)) is not None:
-                    refused[target] = error
+                    errors_by_file[target] = error
         finally:
             self._waiting, self.bytes = {}, 0
             if os.path.lexists(self._aside):
                 import shutil
 
                 shutil.rmtree(self._aside, ignore_errors=True)
-        return refused
+        return errors_by_file
 
 
 def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
@@ -216,8 +216,8 @@ def find_shortage(folder: Path) -> str:
     free = shutil.disk_usage(folder).free
     if free >= _RESERVE:
         return ""
-    least = format_bytes(_RESERVE)
-    return f"the disk of {folder} has {format_bytes(free)} free: outputs are collected only while {least} stay free"
+    reserve = format_bytes(_RESERVE)
+    return f"the disk of {folder} has {format_bytes(free)} free: outputs are collected only while {reserve} stay free"
 
 
 class DiskSpace:

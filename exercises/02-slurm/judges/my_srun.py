@@ -53,7 +53,7 @@ WAYS = {
 def judge(part: Part) -> None:
     """Judge the one line: its command and its options."""
     if not is_written(part.text):
-        raise Verdict("open", says="no line yet: it begins with srun")
+        raise Verdict("open", sentence="no line yet: it begins with srun")
     job = execute(part, Place())
     calls = [call for call in job.calls if call.program in {"srun", "sbatch", "salloc"}]
     if not calls:

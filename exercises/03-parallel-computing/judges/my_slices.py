@@ -107,7 +107,7 @@ def _check_plan(part: Part) -> None:
     if not isinstance(plan, Mapping) or plan.keys() != RIGHT.keys():
         part.compare([Case("PLAN", plan, RIGHT)])
     if "?" in plan.values():
-        raise Verdict("open", says="PLAN: which Linear is cut by columns, and which by rows?")
+        raise Verdict("open", sentence="PLAN: which Linear is cut by columns, and which by rows?")
     for name, direction in RIGHT.items():
         if plan[name] != direction and plan[name] in RIGHT.values():
             raise part.wrong("rows-first" if direction == "columns" else "all-columns", "PLAN", name=name)

@@ -54,7 +54,7 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
             )
     if any(is_open.values()):
         names = " and ".join(kernel for kernel in looks if is_open[kernel])
-        raise Verdict("open", says=f"{names}: not written yet, or the line OPEN(...) is still there")
+        raise Verdict("open", sentence=f"{names}: not written yet, or the line OPEN(...) is still there")
 
 
 def _list_others(names: list[str], right_names: set[str]) -> str:

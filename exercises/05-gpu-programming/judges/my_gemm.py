@@ -154,7 +154,7 @@ def judge(part: Part) -> None:
         launch.kernel: touches_memory(observations[launch.name].counts) for launch in LAUNCHES if launch.name in observations
     }
     if not any(written_kernels.values()):
-        raise Verdict("open", says="tiled and registers: no number is fetched yet")
+        raise Verdict("open", sentence="tiled and registers: no number is fetched yet")
     for usual, second in (LAUNCHES[:2], LAUNCHES[2:]):
         if written_kernels[usual.kernel]:
             check_launch(part, usual, observations[usual.name])
@@ -164,7 +164,7 @@ def judge(part: Part) -> None:
             part.note(describe(usual, observations[usual.name]))
     missing = [kernel for kernel, is_written in written_kernels.items() if not is_written]
     if missing:
-        raise Verdict("open", says=f"{missing[0]} fetches no number yet; the other kernel is right")
+        raise Verdict("open", sentence=f"{missing[0]} fetches no number yet; the other kernel is right")
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:

@@ -111,7 +111,7 @@ def judge(part: Part) -> None:
 
     torch.set_num_threads(1)
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: it trains on the CPU, whatever device says")
+        raise Verdict("open", sentence="as delivered: it trains on the CPU, whatever device says")
     train = part.function("train")
     _judge_on_meta(part, loops, train)
     model = loops.make_model(HIDDEN)

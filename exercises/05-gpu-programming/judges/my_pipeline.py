@@ -152,7 +152,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
     if percent >= SHARE:
         return
     if len({operation.stream for operation in device.operations}) == 1 < device.buffers:
-        raise Verdict("open", says="everything is still in one stream", case=case)
+        raise Verdict("open", sentence="everything is still in one stream", case=case)
     used = len({operation.buffer for operation in device.operations})
     if used < min(device.buffers, device.chunks, 3):
         raise part.wrong("fewer-buffers", case, percent=percent, used=used, buffers=device.buffers)

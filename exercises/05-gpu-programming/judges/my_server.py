@@ -108,7 +108,7 @@ WAYS = {
 def judge(part: Part) -> None:
     """Judge a model that can be captured, a wrong request, and models that branch on a value, always or for one size."""
     if part.text == DELIVERED.read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: three faults are in it")
+        raise Verdict("open", sentence="as delivered: three faults are in it")
     from graphs import Graphs
     from served_models import EarlyExit, OneSizeLooks, Transformer
 

@@ -130,7 +130,7 @@ def judge(part: Part) -> None:
 
     torch.set_num_threads(1)
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: right, but slow")
+        raise Verdict("open", sentence="as delivered: right, but slow")
     train = part.function("train")
     observation = part.call(training_watch.watch, train, SAMPLES, 1, EPOCHS, CPU, case=f"{SAMPLES} samples, {EPOCHS} epochs")
     _judge_results(part, pipeline, training_watch, observation)

@@ -115,7 +115,7 @@ def judge(part: Part) -> None:
     if file.faults:
         raise Verdict("failed", "not-a-plan", file.faults[0])
     if file.plan is None:
-        raise Verdict("open", says=f"still empty: {', '.join(file.empty)}")
+        raise Verdict("open", sentence=f"still empty: {', '.join(file.empty)}")
     work = work_of(file.values["target"], file.values["cluster"], file.values["puzzle"])
     _check_rules(part, work, file)
     _check_time(part, work, file)

@@ -173,7 +173,7 @@ def judge(part: Part) -> None:
 
     torch.set_num_threads(1)
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: right, but too large for the device of the exercise")
+        raise Verdict("open", sentence="as delivered: right, but too large for the device of the exercise")
     step = part.function("step")
     record = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
     _judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, BATCHES[0], VOCABULARY), STEEP)

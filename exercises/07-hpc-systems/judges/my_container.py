@@ -56,10 +56,10 @@ WORDS = ["two words", "$HOME"]
 def judge(part: Part) -> None:
     """One program, and what it sees from inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: it sees the host's processes, has its name, and can write")
+        raise Verdict("open", sentence="as delivered: it sees the host's processes, has its name, and can write")
     reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
     if reason is not None:
-        raise Verdict("open", says=f"it cannot be tried here: {reason}")
+        raise Verdict("open", sentence=f"it cannot be tried here: {reason}")
     host_view = containers.look([])[0]
     answer, cause = containers.repeat(["sh", str(part.file)], WORDS)
     if cause is None and answer != WORDS:

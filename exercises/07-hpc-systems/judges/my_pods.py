@@ -57,7 +57,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 def judge(part: Part) -> None:
     """All faults are listed; the first names the way."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: six faults")
+        raise Verdict("open", sentence="as delivered: six faults")
     try:
         objects = manifests.read(part.text)
     except ValueError as error:

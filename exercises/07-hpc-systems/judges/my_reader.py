@@ -72,7 +72,7 @@ RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT = 3000, 1024, 64, 8, 25
 def judge(part: Part) -> None:
     """One shard, in an order that leaves a short batch and a short window."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: right, with a read call for each record")
+        raise Verdict("open", sentence="as delivered: right, with a read call for each record")
     batches = part.function("batches")
     window = RECORDS // WINDOWS + 1
     order = shards.shuffle(RECORDS, 1)

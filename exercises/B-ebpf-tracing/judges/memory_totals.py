@@ -21,9 +21,9 @@ PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # bytes of the blocks whose allocation fails:
 def refuse_open(part: Part) -> None:
     """Raise the verdict on a part that is not written yet or that cannot be tried on this computer."""
     if allocations.is_open(part.file):
-        raise Verdict("open", says="nothing in it counts allocations yet")
+        raise Verdict("open", sentence="nothing in it counts allocations yet")
     if sys.platform != "linux":
-        raise Verdict("open", says="it cannot be tried here: uprobes and LD_PRELOAD need Linux")
+        raise Verdict("open", sentence="it cannot be tried here: uprobes and LD_PRELOAD need Linux")
 
 
 def judge_totals(part: Part, answer: Totals, ledger: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ WAYS = {
 def judge(part: Part) -> None:
     """Name all faults; the first decides the verdict."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: six faults")
+        raise Verdict("open", sentence="as delivered: six faults")
     try:
         objects = manifests.read(part.text)
     except ValueError as error:

@@ -61,7 +61,7 @@ def judge(part: Part) -> None:
     except stand_in.CompilerRefused as error:
         raise Verdict("failed", "not-c", str(error)) from None
     except (stand_in.UnsupportedMachine, symbols.TracerFailed) as error:
-        raise Verdict("open", says=f"it cannot be tried here: {error}") from None
+        raise Verdict("open", sentence=f"it cannot be tried here: {error}") from None
     judge_probes(part, [name for name in functions if not name.startswith(allocations.MEMORY_CALLS)])
     try:
         counters, ledger = allocations.trace_by_preload(library, WORKLOAD, folder())

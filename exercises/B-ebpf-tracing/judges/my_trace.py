@@ -95,7 +95,7 @@ def judge(part: Part) -> None:
 
 def _refuse(reason: str) -> Verdict:
     return Verdict(
-        "open", says=f"it cannot be tried here: {reason}. my_preload.c is judged without it, and one of the two is enough"
+        "open", sentence=f"it cannot be tried here: {reason}. my_preload.c is judged without it, and one of the two is enough"
     )
 
 

@@ -20,8 +20,8 @@ _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|
 def find_key(text: str) -> str | None:
     """Return the public host key in a console's text, as `ssh-ed25519 base64`, from the last boot; None before its block is
     complete."""
-    _earlier, begin, rest = text.rpartition(BEGIN)
-    block, end, _later = rest.partition(END)
+    _earlier, begin, remainder = text.rpartition(BEGIN)
+    block, end, _later = remainder.partition(END)
     match = _KEY.search(block) if begin and end else None
     return match.group() if match else None
 

@@ -22,7 +22,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[str]:
         raise MissingError(
             f"there is no SSH rule of this stack in {account.region}", hint="build it again: gpucourse deploy, with the module"
         )
-    changed: list[str] = []
+    opened_groups: list[str] = []
     for group, rule in rules:
         if rule["CidrIpv4"] == address:
             continue
@@ -35,8 +35,8 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[str]:
             GroupId=group,
             SecurityGroupRules=[{"SecurityGroupRuleId": rule["SecurityGroupRuleId"], "SecurityGroupRule": new}],
         )
-        changed.append(f"{address} instead of {rule['CidrIpv4']} in {group}")
-    return changed
+        opened_groups.append(f"{address} instead of {rule['CidrIpv4']} in {group}")
+    return opened_groups
 
 
 def _ssh_rules(account: Account, stack: str) -> list[tuple[str, dict[str, str]]]:

@@ -45,9 +45,9 @@ def find_nodes(
     """
     deadline, missing = clock() + timeout_s, set(names)
     while True:
-        listed = find(account, stack=stack)
-        if missing <= {instance.node for instance in listed} or clock() >= deadline:
-            return [instance for instance in listed if instance.alive]
+        instances = find(account, stack=stack)
+        if missing <= {instance.node for instance in instances} or clock() >= deadline:
+            return [instance for instance in instances if instance.alive]
         sleep(POLL_S)
 
 

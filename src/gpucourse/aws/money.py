@@ -223,14 +223,14 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
         count += machines.count
         disks += machines.count * machines.disk_gib
         throughput += machines.count * paid_throughput(machines.disk_mb_s)
-    others: tuple[tuple[Charged, str, int, str], ...] = (
+    other_charges: tuple[tuple[Charged, str, int, str], ...] = (
         ("disk", "disk", disks, f"{disks} GB disk (gp3)"),
         ("disk", "throughput", throughput, f"{throughput} MB/s more of disk"),
         ("address", "address", count, f"{count} public address{'' if count == 1 else 'es'} (IPv4)"),
         ("storage", "storage", need.storage_gib, f"{need.storage_gib} GB shared storage (EFS)"),
     )
     shared = [
-        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit)) for kind, unit, units, what in others if units
+        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit)) for kind, unit, units, what in other_charges if units
     ]
     return (*charges, *bursts, *shared)
 
@@ -404,7 +404,7 @@ def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
     totals: dict[str, Decimal] = {}
     requests, page, final = 0, "", True
     while True:
-        more = {"NextPageToken": page} if page else {}
+        continuation = {"NextPageToken": page} if page else {}
         answer = account.call(
             "ce",
             "get_cost_and_usage",
@@ -413,7 +413,7 @@ def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
             Metrics=[_METRIC],
             Filter={"Tags": {"Key": "Project", "Values": [tags.PROJECT]}},
             GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
-            **more,
+            **continuation,
         )
         requests += 1
         for period in answer["ResultsByTime"]:

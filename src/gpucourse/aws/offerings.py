@@ -63,8 +63,8 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
         if rented.choice == word and rented.retired:
             raise UsageError(f"there is no {gpu} to rent: {rented.retired}", hint=f"choose one of {', '.join(table.choices)}")
         if rented.choice == word and rented.offered:
-            only = rented.offered[0] if len(rented.offered) == 1 else size
-            return instance_type(f"{rented.family}.{only}")
+            type_name = rented.offered[0] if len(rented.offered) == 1 else size
+            return instance_type(f"{rented.family}.{type_name}")
     raise UnknownName("GPU", gpu, table.choices)
 
 

@@ -163,9 +163,9 @@ def find_price(facts: LabEnvironment) -> Verdict:
     rates = [charge.rate for _lab, charges in by_lab for charge in charges]
     oldest = min((rate.date for rate in rates), default="")
     notes = dict.fromkeys(rate.note for rate in rates if rate.note)
-    many = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
+    count_words = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
     detail = (
-        f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
+        f"about ${total:.2f} for {count_words} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
     )
     detail += f" ({'; '.join(notes)})" if notes else ""
     if facts.budget is not None and facts.spent + total > facts.budget:
@@ -259,13 +259,13 @@ def find_zones(facts: LabEnvironment) -> list[Finding]:
     zone_offers = facts.find_offers()
     for lab in facts.labs:
         subject, types = f"zones for module {lab.module}", frozenset(machines.instance_type for machines in lab.machines)
-        named = " with ".join(sorted(types))
+        type_names = " with ".join(sorted(types))
         if common := zone_offers.find_common_zones(types):
-            findings.append(Finding(what=subject, state="ok", detail=f"{named} in {', '.join(common)}"))
+            findings.append(Finding(what=subject, state="ok", detail=f"{type_names} in {', '.join(common)}"))
             continue
         region = zone_offers.region
         nowhere = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
-        detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {named} together"
+        detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {type_names} together"
         other_regions = ", ".join(name for name in offerings.REGIONS if name != region)
         mend = f"another --gpu, or another --region: {other_regions}"
         findings.append(Finding(what=subject, state="missing", detail=detail, mend=mend))
@@ -288,13 +288,13 @@ def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
     warning."""
     other_market: Market = "on-demand" if facts.market == "spot" else "spot"
     needs = quota.needs(facts.labs, facts.market)
-    only = f"counts only {'with' if other_market == 'spot' else 'without'} --spot"
+    scope = f"counts only {'with' if other_market == 'spot' else 'without'} --spot"
     findings: list[Finding] = []
     for item in facts.quotas.assess(facts.labs, other_market):
         if (item.code, item.market) not in needs:
             finding = describe_quota(facts.account, facts.labs, other_market, item, facts.request)
             short = finding.state == "missing"
-            findings.append(replace(finding, state="warning", detail=f"{finding.detail}; {only}") if short else finding)
+            findings.append(replace(finding, state="warning", detail=f"{finding.detail}; {scope}") if short else finding)
     return findings
 
 
@@ -302,8 +302,8 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
     """Return whether the quota allows what the largest of these labs needs of it. `request`: the command that requests more."""
     subject = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
     has = "unknown" if vcpu_quota.limit is None else str(vcpu_quota.limit)
-    used = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
-    detail = f"{vcpu_quota.name} in {vcpu_quota.region}: needed {vcpu_quota.needed} vCPU, limit {has}, in use {used}"
+    usage = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
+    detail = f"{vcpu_quota.name} in {vcpu_quota.region}: needed {vcpu_quota.needed} vCPU, limit {has}, in use {usage}"
     if vcpu_quota.enough:
         return Finding(what=subject, state="ok", detail=detail)
     page = quota.console_page(vcpu_quota)
@@ -317,8 +317,8 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
     if waiting := _describe_open_request(account, vcpu_quota):
         mend = f"wait for AWS's answer: {page}; {_FREE}"
         return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
-    more = f"{request}{' --spot' if market == 'spot' else ''}"
-    mend = f"{more} (people at AWS decide in hours to days, and may grant only a part), or {page}"
+    larger_quota = f"{request}{' --spot' if market == 'spot' else ''}"
+    mend = f"{larger_quota} (people at AWS decide in hours to days, and may grant only a part), or {page}"
     smaller = _offer_smaller(labs, vcpu_quota, free)
     return Finding(what=subject, state="missing", detail=detail, mend="; ".join([*smaller, mend, _FREE]))
 
@@ -389,9 +389,9 @@ def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     findings: list[Finding] = []
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
-        late = sum(map(_is_expired, leftovers))
+        expired_count = sum(map(_is_expired, leftovers))
         detail = f"{len(leftovers)} things of {len(stacks)} lab(s) unknown to this workspace ({', '.join(stacks)})"
-        detail += f"; {late} past their deadline" if late else ""
+        detail += f"; {expired_count} past their deadline" if expired_count else ""
         findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):
         detail = f"not allowed to look for: {', '.join(unseen)}"

@@ -86,14 +86,14 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
 
 def in_use(account: Account) -> dict[str, int]:
     """Return the vCPUs that all instances of the account (not only the course's) use in this region, by quota code."""
-    used: dict[str, int] = {}
+    vcpus: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
         for instance in reservation["Instances"]:
             code = _find_code(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
             if code is not None:
-                used[code] = used.get(code, 0) + _count_vcpus(instance)
-    return used
+                vcpus[code] = vcpus.get(code, 0) + _count_vcpus(instance)
+    return vcpus
 
 
 def count_networks(account: Account) -> int:

@@ -64,8 +64,8 @@ def find(
     resources += [
         _make_unseen_resource(INSTANCE, project_tags, region, f"{SHUT} {error.what}") for region, error in shut.items()
     ]
-    listed = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES.name, ROLE.name}]
-    return sorted(listed, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
+    leftovers = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES.name, ROLE.name}]
+    return sorted(leftovers, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
 
 def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -169,7 +169,7 @@ def _make_unseen_resource(kind: Kind, project_tags: Mapping[str, str], region: s
     return CloudResource(kind=kind.name, id="unknown", region=region, remove=" ".join(words), seen=False, note=reason)
 
 
-def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
+def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> tuple[list[str], str]:
     """Return the enabled regions, except `besides`, that contain resources of the course; and why some could not be checked,
     empty if all were.
 
@@ -179,7 +179,7 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
         answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
     except (CloudError, PermissionRefused) as error:
         return [], f"the account's other regions could not be listed: {error.what}"
-    regions = sorted({str(region["RegionName"]) for region in answer} - set(besides))
+    regions = sorted({str(region["RegionName"]) for region in answer} - set(known_regions))
     answers = run_all([partial(_holds, account.in_region(name)) for name in regions], limit=AT_ONCE)
     by_region = dict(zip(regions, answers, strict=True))
     blind = [name for name, present in by_region.items() if present is None]

@@ -36,8 +36,8 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def of(item: Mapping[str, Any]) -> dict[str, str]:
     """Return the tags of a resource that AWS described. A network interface calls them TagSet."""
-    listed: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
-    return {tag["Key"]: tag["Value"] for tag in listed}
+    tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
+    return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def fits(tags: Mapping[str, str], required: Mapping[str, str]) -> bool:

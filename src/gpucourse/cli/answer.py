@@ -81,9 +81,9 @@ def answer(
         view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=session.find_step()),
         Answers(exercise=answering.exercise.id, run=answering.pinned, answers=list(results)),
     )
-    if bad := [result.id for result in results if result.verdict == "failed"]:
+    if wrong_ids := [result.id for result in results if result.verdict == "failed"]:
         raise CheckFailed(
-            f"{len(bad)} of {len(results)} answers are not right: {', '.join(bad)}",
+            f"{len(wrong_ids)} of {len(results)} answers are not right: {', '.join(wrong_ids)}",
             hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
         )
 

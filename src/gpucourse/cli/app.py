@@ -50,8 +50,8 @@ def find_function(command: str) -> Callable[..., object]:
     _, *parameters = inspect.signature(function, eval_str=True).parameters.values()
     context = Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     json = Parameter("json", Parameter.KEYWORD_ONLY, annotation=_JsonFlag, default=False)
-    more = [] if command in WITHOUT_JSON else [json]
-    call.__signature__ = inspect.Signature([context, *parameters, *more])  # type: ignore[attr-defined]
+    extra_options = [] if command in WITHOUT_JSON else [json]
+    call.__signature__ = inspect.Signature([context, *parameters, *extra_options])  # type: ignore[attr-defined]
     return call
 
 

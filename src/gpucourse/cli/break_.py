@@ -43,8 +43,8 @@ def break_(
     from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.views.drill import drill
 
-    listed = f"gpucourse show {exercise} lists its parameters"
-    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], listed))
+    hint = f"gpucourse show {exercise} lists its parameters"
+    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], hint))
     context = session.context
     session.console.mode(context.settings.target)
     if repaired and kind not in {None, "code"}:

@@ -132,8 +132,8 @@ def grade(
         return
     if original or yes:
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
-    opened = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
-    if exercise is not None and len(opened) != 1:
+    bundles = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
+    if exercise is not None and len(bundles) != 1:
         raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if csv and session.options.json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
@@ -142,12 +142,12 @@ def grade(
     if bundle is not None:
         _check_alone("--bundle", bundle, open_, csv, judging)
         _pack_bundle(session, context, bundle, by)
-    elif opened:
-        if judging and len(opened) > 1:
-            hint = f"gpucourse grade --open {_quote(opened[0])} --review"
+    elif bundles:
+        if judging and len(bundles) > 1:
+            hint = f"gpucourse grade --open {_quote(bundles[0])} --review"
             raise UsageError("--review accepts one bundle at a time", hint=hint)
-        judge_answers = (lambda inside: _review(session, inside, judge or [], by, opened[0])) if judging else None
-        _show_bundles(session, context, opened, judge_answers, exercise, csv=csv)
+        judge_answers = (lambda inside: _review(session, inside, judge or [], by, bundles[0])) if judging else None
+        _show_bundles(session, context, bundles, judge_answers, exercise, csv=csv)
     else:
         if judging:
             _review(session, context, judge or [], by)
@@ -223,7 +223,7 @@ def _show_bundles(
         if exercise is not None:
             console.show(views.edits(graded[0], exercise))
         elif len(paths) > 1:
-            console.show(views.class_table(graded, broken=len(errors)))
+            console.show(views.class_table(graded, broken_count=len(errors)))
         else:
             console.show(views.bundle_grade(graded[0], verbose=console.verbose))
     session.fail([*errors, *_list_changed(graded)])

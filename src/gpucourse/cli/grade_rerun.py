@@ -34,11 +34,11 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     from gpucourse.learning.bundle import open_bundle
     from gpucourse.ui.views import grade as views
 
-    console, named = session.console, f"gpucourse grade --rerun {shlex.quote(str(path))}"
+    console, command = session.console, f"gpucourse grade --rerun {shlex.quote(str(path))}"
     context = session.context.watched_by(lambda event: console.note(event.text) if isinstance(event, Note) else None)
     with open_bundle(context, path) as bundle:
         console.warn(WARNING)
-        if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=named):
+        if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=command):
             console.note("nothing was run")
             return
         reruns = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
@@ -46,7 +46,7 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     session.present(views.reruns(bundle.card, reruns, original=original), document)
     if different := [item.exercise for item in reruns if item.verdict == "differs"]:
         raise CheckFailed(
-            f"results differ from those of the bundle: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json"
+            f"results differ from those of the bundle: {', '.join(different)}", hint=f"{command} --exercise {different[0]} --json"
         )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")

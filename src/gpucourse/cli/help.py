@@ -89,16 +89,16 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
     if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing or extra
-        wrong = "needs a value" if "requires" in error.message else "takes no value"
+        fault = "needs a value" if "requires" in error.message else "takes no value"
         return UsageError(
-            f"{option} {wrong}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
+            f"{option} {fault}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
         )
     if option is not None and (command := _suggest_set(option, arguments, session)) is not None:
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
     if option is not None:
         options = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
         return UsageError(
-            f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
+            f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], cutoff=0.65)}", hint=f"{path} --help"
         )
     if (missing := getattr(error, "param", None)) is not None and type(error).__name__ == "MissingParameter" and missing.help:
         subject = missing.help[0].lower() + missing.help[1:].rstrip(".")

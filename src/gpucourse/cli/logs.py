@@ -129,7 +129,7 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
     from gpucourse.ui.logpipe import LogPipe
 
     out = session.console.out
-    pipe = LogPipe(out, colour=session.console.colour(out), most=MAX_LINE if out.terminal else None)
+    pipe = LogPipe(out, colour=session.console.colour(out), limit=MAX_LINE if out.terminal else None)
     for log in logs:
         for piece in log.read():
             if out.closed:

@@ -213,6 +213,6 @@ def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCo
         confirm_expectation(record, verdict)
     if record.expected_red or verdict is None:
         return ExitCode.DONE
-    bad = any(check.verdict in {"failed", "error"} for check in verdict.checks)
-    wrong = any(part.verdict == "failed" for part in verdict.parts)
-    return ExitCode.CHECK_FAILED if bad or wrong else ExitCode.DONE
+    has_bad_check = any(check.verdict in {"failed", "error"} for check in verdict.checks)
+    has_wrong_part = any(part.verdict == "failed" for part in verdict.parts)
+    return ExitCode.CHECK_FAILED if has_bad_check or has_wrong_part else ExitCode.DONE

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from gpucourse.runs.resolve import RunRequest
 
 
-def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
+def read_prediction(exercise: Exercise, text: str) -> GivenPrediction:
     """Read the prediction after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
     question = exercise.predict
     if question is None:
         reason = f": {exercise.no_predict}" if exercise.no_predict else ""
         raise UsageError(f"{exercise.id} asks for no prediction{reason}", hint=f"gpucourse run {exercise.id}")
-    name, equals, value = (word.strip() for word in typed.partition("="))
+    name, equals, value = (word.strip() for word in text.partition("="))
     example = f"gpucourse run {exercise.id} --predict {question.id}={'a' if question.choices else 'NUMBER'}"
     if not equals or not value:
-        raise UsageError(f"--predict {typed}: not of the form {question.id}=VALUE", hint=example)
+        raise UsageError(f"--predict {text}: not of the form {question.id}=VALUE", hint=example)
     if name != question.id:
         raise UnknownName("prediction", name, [question.id], hint=example)
     try:

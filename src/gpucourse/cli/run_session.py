@@ -120,7 +120,7 @@ def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
     if child == 0:
         os.execv(program, [program, *arguments])
     output = bytearray()
-    closed = False
+    is_closed = False
     try:
         with set_terminal(tty.setraw, termios.TCSAFLUSH), _follow_resizes(master):
             _follow_size(master)
@@ -128,10 +128,10 @@ def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
                 output += data
                 del output[: max(0, len(output) - MAX_OUTPUT)]
     except KeyboardInterrupt:
-        closed = True
+        is_closed = True
     os.close(master)
     os.waitpid(child, 0)
-    return TerminalResult(bytes(output), closed)
+    return TerminalResult(bytes(output), is_closed)
 
 
 def _pump(master: int) -> Iterator[bytes]:

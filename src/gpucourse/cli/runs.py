@@ -31,7 +31,7 @@ def runs(
     from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
 
-    listed, damaged = list_settled_runs(session.look(), exercise)
-    session.present(view(listed), Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in listed]))
+    rows, damaged = list_settled_runs(session.look(), exercise)
+    session.present(view(rows), Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in rows]))
     if damaged:
         raise damaged[0]

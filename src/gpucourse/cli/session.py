@@ -73,8 +73,8 @@ class Session:
         require_workspace(self.root, os.environ)
         if (course := find_named_course(os.environ)) is not None:
             require_course(course, os.environ)
-        named = self.options.workspace is not None
-        workspace = open_workspace(self.root, make=make, must_exist=named and not self.creates)
+        is_named = self.options.workspace is not None
+        workspace = open_workspace(self.root, make=make, must_exist=is_named and not self.creates)
         if workspace.created:
             self.console.note(f"created a workspace in {self.root}")
         return Context(
@@ -100,10 +100,10 @@ class Session:
     def fail(self, errors: Sequence[GpucourseError]) -> None:
         """Show all errors but the gravest, and raise that one, if there are any: it decides the exit code."""
         if errors:
-            *milder, worst = sorted(errors, key=lambda error: error.exit_code)
+            *milder, main_error = sorted(errors, key=lambda error: error.exit_code)
             for error in milder:
                 self.console.error(error)
-            raise worst
+            raise main_error
 
     def find_step(self) -> str:
         """Return the command that `gpucourse next` names; `gpucourse next` itself if a record cannot be read."""

@@ -129,7 +129,7 @@ def _show_exercise(session: Session, number: str) -> None:
         signs=signs,
         open=lines,
     )
-    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, part_blocks=yours, signs=signs)
     session.present(view, document)
 
 

@@ -37,10 +37,10 @@ def decide(session: Session, *, included: bool) -> None:
     """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
     from gpucourse.labs import ssh
 
-    changed = (ssh.add_line if included else ssh.remove_line)(session.context)
+    has_changed = (ssh.add_line if included else ssh.remove_line)(session.context)
     ssh.keep_answer(session.context.paths, answer=included)
     state = "includes this workspace's nodes" if included else "does not include this workspace's nodes"
-    session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
+    session.console.note(f"~/.ssh/config {state}{' now' if has_changed else ', as before'}")
 
 
 def remove_line(session: Session) -> None:

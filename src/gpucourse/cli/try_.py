@@ -35,5 +35,5 @@ def try_(
     results = [item.result for item in tried_parts]
     step = session.find_step() if all(result.verdict == "passed" for result in results) else ""
     session.present(view(subject, tried_parts, step), JudgedParts(exercise=subject.id, parts=results))
-    bad = any(result.verdict in {"failed", "error"} for result in results)
-    return ExitCode.CHECK_FAILED if bad else ExitCode.DONE
+    has_failed = any(result.verdict in {"failed", "error"} for result in results)
+    return ExitCode.CHECK_FAILED if has_failed else ExitCode.DONE

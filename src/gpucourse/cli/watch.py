@@ -50,12 +50,12 @@ def watch(
         following: Exercise | None = subject
         while following is not None:
             # The settings are for the named exercise: another one has its own parameters.
-            typed = (
+            values = (
                 read_settings(settings or [], f"gpucourse show {subject.id} lists its parameters")
                 if following == subject
                 else {}
             )
-            request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
+            request = RunRequest(exercise=following.id, nodes=nodes, settings=values)
             resolve(following, request.settings, local=_is_simulated(session, following))
             following = _watch_one(session, following, request, keys=keys)
     except KeyboardInterrupt:

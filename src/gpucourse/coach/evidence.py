@@ -101,9 +101,9 @@ class Evidence:
     def suspects(self) -> list[Log]:
         """Return the logs that may show a cause: failed ranks in the order of their ends, ranks whose end was not observed,
         launchers."""
-        bad = [log for log in self.logs if log.code != 0]
-        late = float("inf")
-        return sorted(bad, key=lambda log: (log.rank is None, late if log.at is None else log.at, log.rank or 0))
+        failed_logs = [log for log in self.logs if log.code != 0]
+        end_of_time = float("inf")
+        return sorted(failed_logs, key=lambda log: (log.rank is None, end_of_time if log.at is None else log.at, log.rank or 0))
 
 
 def strip_rank_prefix(line: str) -> str:

@@ -18,29 +18,29 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
 
     `lab` is the module whose cluster it is.
     """
-    if failed := [job for job in jobs if job.state in _FAILED_NODES]:
-        names = " and ".join(_list_nodes(failed)) or "a node"
+    if failed_jobs := [job for job in jobs if job.state in _FAILED_NODES]:
+        names = " and ".join(_list_nodes(failed_jobs)) or "a node"
         return [
             Diagnosis(
                 symptom="node-lost",
-                title=f"{names} failed under {_list_jobs(failed)}",
-                why=f"Slurm says {failed[0].state}: {names} went away while it ran, and the job asked not to be put back into "
+                title=f"{names} failed under {_list_jobs(failed_jobs)}",
+                why=f"Slurm says {failed_jobs[0].state}: {names} went away while it ran, and the job asked not to be put back into "
                 "the queue.",
                 next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it "
                 f"again: gpucourse run {exercise}",
-                nodes=_list_nodes(failed),
+                nodes=_list_nodes(failed_jobs),
             )
         ]
-    if forgotten := [job for job in jobs if job.state == "FORGOTTEN"]:
+    if forgotten_jobs := [job for job in jobs if job.state == "FORGOTTEN"]:
         return [
             Diagnosis(
                 symptom="job-lost",
-                title=f"Slurm does not know {_list_jobs(forgotten)} any more",
+                title=f"Slurm does not know {_list_jobs(forgotten_jobs)} any more",
                 why="No command saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
                 "whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has only "
                 "forgotten it, and something killed it so abruptly that it could not write its note.",
                 next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
-                nodes=_list_nodes(forgotten),
+                nodes=_list_nodes(forgotten_jobs),
             )
         ]
     unsuccessful = [job for job in jobs if job.state == "FAILED"]

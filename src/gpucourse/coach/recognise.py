@@ -52,12 +52,12 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
         ),
         follows,
     )
-    best: dict[str, Diagnosis] = {}
-    for diagnosis in next((some for some in ranked if some), []):
-        best.setdefault(diagnosis.symptom, diagnosis)
+    by_symptom: dict[str, Diagnosis] = {}
+    for diagnosis in next((diagnoses for diagnoses in ranked if diagnoses), []):
+        by_symptom.setdefault(diagnosis.symptom, diagnosis)
     return (
-        *[*best.values()][:_MAX_DIAGNOSES],
-        *(diagnosis for diagnosis in _diagnose_clocks(evidence) if diagnosis.symptom not in best),
+        *[*by_symptom.values()][:_MAX_DIAGNOSES],
+        *(diagnosis for diagnosis in _diagnose_clocks(evidence) if diagnosis.symptom not in by_symptom),
     )
 
 

@@ -50,8 +50,8 @@ def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnos
         return [_diagnose_killed_rank(evidence, failures[0], victims)]
     if failures and failures[0].code in _CRASHES:
         return [_diagnose_crash(evidence, failures[0])]
-    early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
-    return [_diagnose_early_exit(evidence, early)] if early and victims and not failures else []
+    early_ends = [log for log in evidence.logs if log.rank is not None and log.code == 0]
+    return [_diagnose_early_exit(evidence, early_ends)] if early_ends and victims and not failures else []
 
 
 def diagnose_silences(

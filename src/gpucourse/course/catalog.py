@@ -144,8 +144,8 @@ class Catalog:
         path = self.folders.exercises / place
         if not path.is_dir():
             return [file]
-        inside = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
-        return [f"{file}/{item.as_posix()}" for item in inside]
+        names = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
+        return [f"{file}/{item.as_posix()}" for item in names]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """Return the paths in `exercises/` of the files that the learner writes for an exercise, by the part's id."""

@@ -53,20 +53,20 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += _check_unquoted_commas(catalog.folders.modules)
     exercises = catalog.folders.exercises
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
-    used = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
+    used_names = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
         complaints += check_lessons(catalog, module)
         complaints += (f"{manifest}: {line}" for line in find_dead_references(catalog, module))
         for exercise in module.exercises:
-            used |= set(catalog.sources(module, exercise).values())
-            used |= set(catalog.part_places(module, exercise).values())
+            used_names |= set(catalog.sources(module, exercise).values())
+            used_names |= set(catalog.part_places(module, exercise).values())
             complaints += _check_exercise(catalog, module, exercise)
             complaints += _check_parts(catalog, module, exercise)
     if not catalog.errors:
-        complaints += _check_unused_files(catalog, used)
+        complaints += _check_unused_files(catalog, used_names)
         complaints += _check_unused_judges(catalog)
-        complaints += _solutions(catalog, used)
+        complaints += _solutions(catalog, used_names)
     return list(dict.fromkeys(complaints))  # complaints about shared files appear once
 
 

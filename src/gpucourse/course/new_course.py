@@ -27,8 +27,8 @@ def start_course(folder: Path) -> tuple[str, ...]:
     template, shared = find_template(), find_course({}).exercises / SHARED
     sources = {path.relative_to(template): path for path in sorted(template.rglob("*")) if path.is_file()}
     sources |= {Path("exercises", SHARED, name): shared / name for name in HELPERS}
-    copied = {place: path for place, path in sources.items() if path.suffix != ".pyc"}
-    for place, path in copied.items():
+    source_files = {place: path for place, path in sources.items() if path.suffix != ".pyc"}
+    for place, path in source_files.items():
         write_bytes(root / place, path.read_bytes())
     schemas = write_schema(root / "modules")
-    return tuple(sorted([*(place.as_posix() for place in copied), *(path.relative_to(root).as_posix() for path in schemas)]))
+    return tuple(sorted([*(place.as_posix() for place in source_files), *(path.relative_to(root).as_posix() for path in schemas)]))

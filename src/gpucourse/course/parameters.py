@@ -29,8 +29,8 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
     for option, text in settings.items():
         name = option.removeprefix("--").replace("-", "_")
         if name not in names:
-            listed = f"parameters of {exercise.id}: {', '.join(names)}" if names else f"{exercise.id} has no parameters"
-            raise UnknownName("parameter", option, names, hint=listed)
+            hint = f"parameters of {exercise.id}: {', '.join(names)}" if names else f"{exercise.id} has no parameters"
+            raise UnknownName("parameter", option, names, hint=hint)
         if name in texts:
             raise UsageError(f"--set {name} is given twice, as {option} and before", hint=f"type it once: --set {name}=VALUE")
         texts[name] = text
@@ -47,12 +47,12 @@ def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ..
 
     Parameters that only the launcher needs (such as the number of processes per node) are left out.
     """
-    passed = (
+    parameters = (
         candidate
         for candidate in exercise.parameters
         if candidate.name in values and candidate.name not in exercise.launch.for_launcher
     )
-    return tuple(_flag(parameter, values[parameter.name]) for parameter in passed)
+    return tuple(_flag(parameter, values[parameter.name]) for parameter in parameters)
 
 
 def _flag(parameter: Parameter, value: Scalar) -> str:

@@ -22,9 +22,9 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
     name."""
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
-    named = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
+    titled_parts = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
     missing = (module for module in modules if rubric is None or rubric.part(module.id) is None)
-    return (*named, *(usual(module.id, module.title) for module in missing))
+    return (*titled_parts, *(usual(module.id, module.title) for module in missing))
 
 
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
@@ -53,8 +53,8 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
     for part in parts_of(rubric, modules):
         for exercise in by_id[part.module].exercises if part.module in by_id else ():
             points, pressed = _count_points(part, exercise, len(by_id[part.module].exercises))
-            more = exercise.yours or exercise.questions or exercise.predict
-            if more and pressed > MAX_PRESSED * points + 1e-9:
+            is_pressed = exercise.yours or exercise.questions or exercise.predict
+            if is_pressed and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
                     f"its points; the limit is {MAX_PRESSED:.0%}: the rest is for what the learner writes and answers"

@@ -49,13 +49,13 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
     if not ast.get_docstring(tree):
         yield f"{label}: has no docstring, which is the first thing that a learner reads"
     flags = _flags(tree)
-    passed = [parameter for parameter in exercise.parameters if parameter.name not in exercise.launch.for_launcher]
-    for parameter in passed:
+    parameters = [parameter for parameter in exercise.parameters if parameter.name not in exercise.launch.for_launcher]
+    for parameter in parameters:
         if parameter.flag not in flags:
             yield f"{label}: has no flag {parameter.flag}, a parameter of {exercise.id}"
         else:
             yield from _difference(label, parameter, flags[parameter.flag])
-    named = {parameter.flag for parameter in passed}
+    named = {parameter.flag for parameter in parameters}
     yield from (f"{label}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
 
 

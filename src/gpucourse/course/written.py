@@ -71,14 +71,14 @@ def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Exam
             complaints.append(Complaint((), "is not a mapping of keys and values"))
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     complaints += examine(document)
-    checked: Model | None = None
+    document_model: Model | None = None
     try:
-        checked = model.model_validate(document.data)
+        document_model = model.model_validate(document.data)
     except ValidationError as error:
         complaints += convert_errors(error, model, document.data)
-    if complaints or checked is None:
+    if complaints or document_model is None:
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
-    return checked, document
+    return document_model, document
 
 
 def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:

@@ -40,8 +40,8 @@ def point_axis(axis: Axis, places: Sequence[float]) -> None:
 
 def short_number(value: float) -> str:
     """Return a short form of a number, as an axis label: `0.25`, `1,500`, `250 k`, `1.5 M`."""
-    for least, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
-        if abs(value) >= least:
+    for minimum, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
+        if abs(value) >= minimum:
             return f"{value / scale:,.6g} {letter}"
     return f"{value:,.12g}"
 

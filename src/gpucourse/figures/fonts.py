@@ -36,7 +36,7 @@ def fonts_for(characters: str) -> list[Path]:
             has[path] = code_points & set(FT2Font(path).get_charmap())
     files: list[Path] = []
     while has and code_points & set().union(*has.values()):
-        best = max(has, key=lambda path: len(has[path] & code_points))
-        code_points -= has.pop(best)
-        files.append(Path(best))
+        font = max(has, key=lambda path: len(has[path] & code_points))
+        code_points -= has.pop(font)
+        files.append(Path(font))
     return files

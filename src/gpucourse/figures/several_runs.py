@@ -62,23 +62,23 @@ def make_sweep_plot(
     it.
     """
     labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
-    few = 1 < len(labels) * len(plot.series) <= MAX_LINES
-    chosen_series = plot.series if few or len(plot.series) <= MAX_LINES else plot.series[:MAX_LINES]
+    fits_one_plot = 1 < len(labels) * len(plot.series) <= MAX_LINES
+    chosen_series = plot.series if fits_one_plot or len(plot.series) <= MAX_LINES else plot.series[:MAX_LINES]
     series: dict[str, Series] = {}
-    together: list[dict[str, Any]] = []
+    joint_rows: list[dict[str, Any]] = []
     for value, run_rows in rows:
         point: dict[str, Any] = {parameter: value}
-        for row in run_rows if few else run_rows[-1:]:
-            number = labels.index(str(row.get(plot.x))) if few else 0
+        for row in run_rows if fits_one_plot else run_rows[-1:]:
+            number = labels.index(str(row.get(plot.x))) if fits_one_plot else 0
             for drawn_series in chosen_series:
                 key, name = f"{drawn_series.key}_{number}", str(row.get(plot.x))
-                label = drawn_series.label if not few else name if len(chosen_series) == 1 else f"{name}, {drawn_series.label}"
+                label = drawn_series.label if not fits_one_plot else name if len(chosen_series) == 1 else f"{name}, {drawn_series.label}"
                 low, high = (f"{end}_{number}" if end else None for end in (drawn_series.low, drawn_series.high))
                 series.setdefault(key, Series(key=key, label=label, low=low, high=high))
                 point |= {
                     f"{end}_{number}": row.get(end) for end in (drawn_series.key, drawn_series.low, drawn_series.high) if end
                 }
-        together.append(point)
+        joint_rows.append(point)
     values = [value for value, _ in rows]
     numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     line = len(numbers) == len(values) > 1
@@ -97,5 +97,5 @@ def make_sweep_plot(
             log_x=positive and max(numbers) / min(numbers) >= WIDE,
             log_y=plot.log_y,
         ),
-        {"points": together if line else [point | {parameter: str(point[parameter])} for point in together]},
+        {"points": joint_rows if line else [point | {parameter: str(point[parameter])} for point in joint_rows]},
     )

@@ -118,7 +118,7 @@ def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, rig
     """Return the result of an answer that is right or wrong, after `wrong_before` other wrong ones."""
     wrong = wrong_before if right else wrong_before + 1
     final = wrong >= count_attempts(question)
-    share = compute_credit(question, wrong, right=right)
+    share = compute_credit(question, wrong, is_right=right)
     counts = f"counts {share:.0%}" + (f", after {wrong} wrong" if wrong else "")
     if not right:
         counts = f"final, {counts}" if final else "one more attempt counts"
@@ -210,14 +210,14 @@ def count_attempts(question: Question) -> int:
     return min(MAX_ATTEMPTS, len(question.options) - 1) if question.kind == "choice" else MAX_ATTEMPTS
 
 
-def compute_credit(question: Question, wrong: int, *, right: bool) -> float:
+def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> float:
     """Return the credit for an answer, from -1 to 1, after `wrong` wrong attempts, including this one if it is wrong."""
-    wrong = min(wrong, count_attempts(question))
-    final = wrong == count_attempts(question)
+    wrong_count = min(wrong_count, count_attempts(question))
+    final = wrong_count == count_attempts(question)
     if question.kind != "choice":
-        return 0.0 if final or not right else SECOND if wrong else 1.0
+        return 0.0 if final or not is_right else SECOND if wrong_count else 1.0
     step = 1 / (len(question.options) - 1)
-    return 1.0 - 2 * wrong * step if right and not final else -wrong * step
+    return 1.0 - 2 * wrong_count * step if is_right and not final else -wrong_count * step
 
 
 def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:

@@ -31,11 +31,11 @@ class FileEdit:
         return max(self.added or 0, self.removed or 0)
 
 
-def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> FileEdit:
+def compare_files(file: str, original: bytes, new_bytes: bytes, *, part: bool) -> FileEdit:
     """Return the edit of one file as a unified diff against the course's original."""
-    before, after = (text.decode(errors="replace").splitlines() for text in (original, edited))
+    before, after = (text.decode(errors="replace").splitlines() for text in (original, new_bytes))
     limit = ""
-    if max(len(original), len(edited)) > MAX_BYTES:
+    if max(len(original), len(new_bytes)) > MAX_BYTES:
         limit = f"larger than {MAX_BYTES >> 20} MiB"
     elif max(len(before), len(after)) > _MAX_COMPARED:
         limit = f"more than {_MAX_COMPARED} lines"

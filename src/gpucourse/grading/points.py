@@ -44,7 +44,7 @@ def grade(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
         changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
-        learner_judged={name: judged for name, item in evidence.items() if (judged := _list_learner_judged(item))},
+        learner_judged={name: learner_judged for name, item in evidence.items() if (learner_judged := _list_learner_judged(item))},
         signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
     )
 
@@ -285,9 +285,9 @@ def _round_points(points: float) -> float:
 
 def read_signs(evidence: ExerciseEvidence) -> Signs:
     """Return the three signs of an exercise. A sign is None if the exercise does not require it."""
-    bad = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
+    bad_checks = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
     return Signs(
-        ran=evidence.run is not None and not (bad or evidence.changed or evidence.trouble),
+        ran=evidence.run is not None and not (bad_checks or evidence.changed or evidence.trouble),
         yours=all(part.verdict == "passed" for part in evidence.parts) if evidence.parts else None,
         answered=not list_unanswered(evidence) if _list_asked(evidence) else None,
     )

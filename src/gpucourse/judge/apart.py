@@ -304,10 +304,10 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
     return Verdict("passed")
 
 
-def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
+def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
     """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in the folders
     `more`."""
-    sys.path += [folder for folder in map(str, (path.parent, *more)) if folder not in sys.path]
+    sys.path += [folder for folder in map(str, (path.parent, *extra_paths)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

@@ -163,7 +163,7 @@ def read_options(part: Part) -> SlurmOptions:
     Raises Verdict for what sbatch refuses, and the known way "below-command" for a request that sbatch would not see.
     """
     if not is_written(part.text):
-        raise Verdict("open", says="no request and no command yet: begin with the lines #SBATCH --...")
+        raise Verdict("open", sentence="no request and no command yet: begin with the lines #SBATCH --...")
     try:
         options = read_file(part.text)
         _ = options.seconds, options.array
@@ -185,8 +185,8 @@ def blame_comments(options: SlurmOptions) -> Iterator[None]:
         if not options.nearly:
             raise
         number, line = options.nearly[0]
-        says = f"line {number}, '{line}', is a comment for sbatch too: a request begins with #SBATCH, in the first column"
-        raise Verdict("failed", "nearly", f"{says}, with one # and in capitals") from None
+        complaint = f"line {number}, '{line}', is a comment for sbatch too: a request begins with #SBATCH, in the first column"
+        raise Verdict("failed", "nearly", f"{complaint}, with one # and in capitals") from None
 
 
 def is_written(text: str, setup: str = "setup.sh") -> bool:
@@ -223,9 +223,9 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
             "ENDS_WITH": str(place.ends_with), "BASH_ENV": str(root / "at_exit"), "BACKGROUND": str(background),
             **place.variables(),
         }  # fmt: skip
-        ended = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
-        errors = _last_line(ended.stderr, copy, part.file.name)
-        return Execution(_read_notes(notes), folder, ended.returncode, errors, background.exists())
+        result = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
+        errors = _last_line(result.stderr, copy, part.file.name)
+        return Execution(_read_notes(notes), folder, result.returncode, errors, background.exists())
 
 
 def _start(

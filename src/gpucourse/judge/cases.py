@@ -47,7 +47,7 @@ def same(value: Any, right: Any, tolerance: float) -> bool:
     if is_list(right):
         if not is_list(value) or len(value) != len(right):
             return False
-        return all(same(element, its, tolerance) for element, its in zip(value, right, strict=True))
+        return all(same(element, right_element, tolerance) for element, right_element in zip(value, right, strict=True))
     return bool(value == right)
 
 
@@ -76,12 +76,12 @@ def describe(value: Any, right: Any, tolerance: float) -> str:
     if is_list(value) and is_list(right) and len(value) != len(right):
         return f"it gave {len(value)} items, {brief(value)}; {len(right)} are right, {brief(right)}"
     leaves = list(_walk(value, right, ""))
-    wrong = [(place, element, its) for place, element, its in leaves if not same(element, its, tolerance)]
-    if len(leaves) < 2 or not wrong:
+    wrong_leaves = [(place, element, right_element) for place, element, right_element in leaves if not same(element, right_element, tolerance)]
+    if len(leaves) < 2 or not wrong_leaves:
         return f"it gave {brief(value)}; {brief(right)} is right"
-    place, element, its = wrong[0]
+    place, element, right_element = wrong_leaves[0]
     return (
-        f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(element)}; {brief(its)} is right"
+        f"{len(wrong_leaves)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(element)}; {brief(right_element)} is right"
     )
 
 
@@ -103,18 +103,18 @@ def find_simplest(knobs: Sequence[Knobs]) -> int:
     return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
 
 
-def describe_passing(bad: Knobs, passing: Sequence[Knobs]) -> str:
+def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
     """Return what to change in the failing input so that it passes, as a sentence to append; empty if unknown."""
-    alike = [knobs for knobs in passing if knobs.keys() == bad.keys() and knobs != bad]
+    alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
     if not alike:
         return ""
-    places = _rank_values([bad, *alike])
+    places = _rank_values([failing_knobs, *alike])
 
     def list_changes(knobs: Knobs) -> tuple[str, ...]:
-        return tuple(name for name in bad if knobs[name] != bad[name])
+        return tuple(name for name in failing_knobs if knobs[name] != failing_knobs[name])
 
     def distance(knobs: Knobs) -> int:
-        return sum(abs(places[name][knobs[name]] - places[name][bad[name]]) for name in list_changes(knobs))
+        return sum(abs(places[name][knobs[name]] - places[name][failing_knobs[name]]) for name in list_changes(knobs))
 
     fewest = min(len(list_changes(knobs)) for knobs in alike)
     nearest: dict[tuple[str, ...], Knobs] = {}  # the nearest for each choice of what to change

@@ -121,14 +121,14 @@ class Judge:
         if answer is None:
             return self._explain_silence(file)
         try:
-            judged = msgspec.json.decode(answer, type=JudgeAnswer)
+            reply = msgspec.json.decode(answer, type=JudgeAnswer)
         except msgspec.MsgspecError as error:
             self.close()
             raise MissingError(f"the verdict on {file.name} cannot be read: {error}", hint="type the command again") from error
-        if judged.way == "no-torch":
+        if reply.way == "no-torch":
             self.close()
-            raise MissingError(judged.says, hint="pip install --force-reinstall 'gpucourse[local]'")
-        return judged
+            raise MissingError(reply.says, hint="pip install --force-reinstall 'gpucourse[local]'")
+        return reply
 
     def _explain_silence(self, file: Path) -> JudgeAnswer:
         """Return the verdict if the process sent no answer. Raises MissingError if the part did not cause that."""

@@ -143,7 +143,7 @@ class Part:
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
         """Return the verdict on an error that came out of the learner's code. Prints the traceback from there on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
-            return Verdict("open", says=_describe(error) or "not written yet")
+            return Verdict("open", sentence=_describe(error) or "not written yet")
         place = self._where(error)
         if isinstance(error, SystemExit):
             return Verdict("failed", "exit", f"{place}it ended the program (exit {error.code}): return instead")
@@ -153,8 +153,8 @@ class Part:
         if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
             return Verdict("failed", "memory", f"{place}it asked for more memory than a part may have", case)
         if isinstance(error, ModuleNotFoundError):
-            says = f"{place}it imports {error.name}, which is missing: a part may import torch and what the exercise names"
-            return Verdict("failed", "no-library", says, case)
+            complaint = f"{place}it imports {error.name}, which is missing: a part may import torch and what the exercise names"
+            return Verdict("failed", "no-library", complaint, case)
         self._show(error)
         if isinstance(error, EOFError) and "input" in self._line(error):
             return Verdict("failed", "reads-input", f"{place}it waits for input: use the arguments instead", case)
@@ -211,19 +211,19 @@ class Part:
         Otherwise raise Verdict: it names the wrong way that produces the learner's value in every case. If there is none, it
         shows the simplest case that is wrong, beside the nearest that is right.
         """
-        wrong = [case for case in cases if not same(case.given, case.right, tolerance)]
-        if not wrong:
+        wrong_cases = [case for case in cases if not same(case.given, case.right, tolerance)]
+        if not wrong_cases:
             return
-        bad = wrong[0]
+        bad = wrong_cases[0]
         for way in bad.ways:
             if all(same(case.given, case.ways.get(way, case.right), tolerance) for case in cases):
                 name = way if isinstance(way, str) else way[0]
                 raise self.wrong(name, bad.name, **{"given": brief(bad.given), "right": brief(bad.right), **bad.values})
-        bad = wrong[find_simplest([case.knobs for case in wrong])]
+        bad = wrong_cases[find_simplest([case.knobs for case in wrong_cases])]
         if all(case.given is None for case in cases):
             raise Verdict("failed", "no-answer", "it returned None: is the return missing?", bad.name)
-        beside = describe_passing(bad.knobs, [case.knobs for case in cases if case not in wrong])
-        raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + beside, bad.name)
+        passing_words = describe_passing(bad.knobs, [case.knobs for case in cases if case not in wrong_cases])
+        raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + passing_words, bad.name)
 
     @contextmanager
     def trying(self, knobs: Knobs) -> Iterator[None]:
@@ -234,11 +234,11 @@ class Part:
         try:
             yield
         except Verdict as verdict:
-            beside = describe_passing(knobs, self._passed) if verdict.word == "failed" else ""
+            passing_words = describe_passing(knobs, self._passed) if verdict.word == "failed" else ""
             if verdict.suspicion:
-                verdict.suspicion["seen"] += beside
+                verdict.suspicion["seen"] += passing_words
             elif verdict.way not in self.ways:
-                verdict.says += beside
+                verdict.says += passing_words
             raise
         self._passed.append(knobs)
 

@@ -59,10 +59,10 @@ def prove_fault(
         return
     runs = getattr(loaded, "RUNS", {"right": None, "wrong": None})
     original = sources[file].read_text(encoding="utf-8")
-    broken = original.replace(*change, 1)
-    versions = [("with the fault", broken), ("as the course has it", original)]
+    broken_text = original.replace(*change, 1)
+    versions = [("with the fault", broken_text), ("as the course has it", original)]
     versions += [
-        (f"repair {number}", broken.replace(*repair)) for number, repair in enumerate(getattr(loaded, "REPAIRS", ()), 1)
+        (f"repair {number}", broken_text.replace(*repair)) for number, repair in enumerate(getattr(loaded, "REPAIRS", ()), 1)
     ]
     with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
         copy = Path(folder)
@@ -71,13 +71,13 @@ def prove_fault(
             shutil.copyfile(source, copy / name)
         for version, text in versions:
             (copy / file).write_text(text, encoding="utf-8")
-            wrong = text == broken
-            metrics = runs["wrong" if wrong else "right"]
+            is_broken = text == broken_text
+            metrics = runs["wrong" if is_broken else "right"]
             answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
-            right = (answer.word, answer.way) == (("failed", "still") if wrong else ("passed", ""))
-            expected_word = "failed still" if wrong else "passed"
+            is_right = (answer.word, answer.way) == (("failed", "still") if is_broken else ("passed", ""))
+            expected_word = "failed still" if is_broken else "passed"
             complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {expected_word}"
-            yield Proof(version, answer, "" if right else complaint)
+            yield Proof(version, answer, "" if is_right else complaint)
 
 
 def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
@@ -117,15 +117,15 @@ def prove(
             copy.write_text(text, encoding="utf-8")
             answer = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
             words, way_name = expected[version]
-            right = answer.word in words and (answer.way == way_name or not way_name)
+            is_right = answer.word in words and (answer.way == way_name or not way_name)
             right_answer = f"{' or '.join(words)} {way_name}".strip()
             complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {right_answer}"
-            yield Proof(version, answer, "" if right else complaint)
+            yield Proof(version, answer, "" if is_right else complaint)
 
 
 def main(words: list[str]) -> int:
     """Print the verdict on each version of these files; return 1 if something is wrong."""
-    bad = 0
+    exit_code = 0
     with Judge() as judge:
         for word in words:
             file = Path(word).resolve()
@@ -133,8 +133,8 @@ def main(words: list[str]) -> int:
                 answer = proof.answer
                 sys.stdout.write(f"{proof.version:24} {answer.word:7} {answer.seconds:6.2f} s  {answer.way:20} {answer.says}\n")
                 sys.stdout.write(f"    {answer.case} {'; '.join(answer.notes)} {proof.complaint}\n{answer.output}")
-                bad = bad or int(bool(proof.complaint))
-    return bad
+                exit_code = exit_code or int(bool(proof.complaint))
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -177,10 +177,10 @@ class QuietSpan:
     def look(self, now: float, ranks: int, spent_s: float) -> bool:
         """Return whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0:
         the system does not report it). An answer begins a new span: a rank that waited for it has had no time to continue."""
-        changed = ranks != self.ranks
+        has_changed = ranks != self.ranks
         span_s = now - self.since
-        quiet = not changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
-        if changed or span_s > QUIET_S or spent_s < self.used_s:
+        quiet = not has_changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
+        if has_changed or span_s > QUIET_S or spent_s < self.used_s:
             self.since, self.ranks, self.used_s = now, ranks, spent_s
         return quiet
 

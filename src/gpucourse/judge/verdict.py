@@ -13,6 +13,6 @@ class Verdict(Exception):
 
     suspicion: dict[str, Any] | None = None
 
-    def __init__(self, word: str, way: str = "", says: str = "", case: str = "") -> None:
-        super().__init__(word, way, says, case)  # all of them, so that a copy can be made in another process
-        self.word, self.way, self.says, self.case = word, way, says, case
+    def __init__(self, word: str, way: str = "", sentence: str = "", case: str = "") -> None:
+        super().__init__(word, way, sentence, case)  # all of them, so that a copy can be made in another process
+        self.word, self.way, self.says, self.case = word, way, sentence, case

@@ -75,9 +75,9 @@ def hold(
         context.watch(NodeEvent(node=link.node.label, step=f"all-reduce ({backend})", ok=result.ok, seconds=seconds))
         return link.node.label, result
 
-    failed = [(name, result) for name, result in values(fleet.do_on_each(sum_up, nodes)) if not result.ok]
-    if failed:
-        messages = "\n".join(f"{name}: {_last(result)}" for name, result in failed)
+    failures = [(name, result) for name, result in values(fleet.do_on_each(sum_up, nodes)) if not result.ok]
+    if failures:
+        messages = "\n".join(f"{name}: {_last(result)}" for name, result in failures)
         raise InfrastructureError(
             f"one small all-reduce over the nodes, which meet at {head.private_address}:{port}, fails\n{messages}",
             hint="the nodes' security group lets all of them reach each other: has it been changed?",

@@ -106,9 +106,9 @@ def _workspace(paths: WorkspacePaths) -> Finding:
 
 def check_course(context: Context) -> Finding:
     """Check whether every module can be read."""
-    broken = context.catalog.errors
-    if broken:
+    errors = context.catalog.errors
+    if errors:
         return Finding(
-            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"
+            what="course", state="missing", detail="; ".join(error.what for error in errors), mend="fix these manifests"
         )
     return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")

@@ -215,10 +215,10 @@ class UnknownHosts(MissingError):
 
     def __init__(self, strangers: Sequence[Stranger]) -> None:
         self.strangers = tuple(strangers)
-        listed = "; ".join(f"{stranger.typed} shows {stranger.fingerprint}" for stranger in strangers)
+        fingerprints = "; ".join(f"{stranger.typed} shows {stranger.fingerprint}" for stranger in strangers)
         flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
-            f"your SSH does not know these machines: {listed}",
+            f"your SSH does not know these machines: {fingerprints}",
             hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
         )
 

@@ -41,8 +41,8 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
     """Return the folder that becomes the node's working folder: the script's own, or the largest folder of `--with`, in the
     current folder or further down, that contains the script."""
     folder, current = script.resolve().parent, Path.cwd()
-    named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
-    return min([folder, *named], key=lambda place: len(place.parts))
+    places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
+    return min([folder, *places], key=lambda place: len(place.parts))
 
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
@@ -64,8 +64,8 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
             continue
         imports[path] = None
         waiting.extend(_local_imports(path, root))
-    named = {path.relative_to(base).as_posix(): path for path in imports if path != script}
-    return [Upload(name=name, source=path) for name, path in sorted(named.items())]
+    by_name = {path.relative_to(base).as_posix(): path for path in imports if path != script}
+    return [Upload(name=name, source=path) for name, path in sorted(by_name.items())]
 
 
 def find_mentioned_files(script: Path) -> list[Upload]:

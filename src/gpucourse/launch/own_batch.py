@@ -124,14 +124,14 @@ def plan(
 ) -> LaunchPlan:
     """Return the launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
     override the file, as does the partition that the `login` sets; `default` is the partition of jobs that name none."""
-    typed = (
+    options = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
-    error, followed = _follow_output(batch_file)
+    error, log_pattern = _follow_output(batch_file)
     export = _export_also(batch_file, (*request.environment, *request.handed_on))
-    flags = (*filter(None, typed), *export, *followed)
+    flags = (*filter(None, options), *export, *log_pattern)
     file = BatchFile(
         name="job",
         text=batch_file.text,

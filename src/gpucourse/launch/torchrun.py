@@ -88,15 +88,15 @@ class Torchrun(RankLauncher):
         return argv, {}
 
 
-def read_options(typed: str) -> TorchrunOptions:
+def read_options(text: str) -> TorchrunOptions:
     """Read what was typed after --torchrun. An option that is not known here is passed to torchrun, which refuses it by name.
 
     Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
     """
     try:
-        waiting = shlex.split(typed)
+        waiting = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--torchrun {typed!r}: {error}", hint=_EXAMPLE) from error
+        raise UsageError(f"--torchrun {text!r}: {error}", hint=_EXAMPLE) from error
     words: list[str] = []
     restarts: int | None = None
     while waiting:

@@ -70,8 +70,8 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
     Raises ValueError, with the reason, if it is not of the question's kind; MissingError if the question reads files of
     the run that are damaged or have changed since it ended.
     """
-    asks = bool(question.reads) or question.evidence == "gpu"
-    run_evidence, gpu = evidence.read_run_evidence(paths, answering.record) if answering.record and asks else (None, False)
+    needs_run = bool(question.reads) or question.evidence == "gpu"
+    run_evidence, gpu = evidence.read_run_evidence(paths, answering.record) if answering.record and needs_run else (None, False)
     return judge(question, answer, run_evidence, on_gpu=gpu)
 
 
@@ -94,11 +94,11 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
         exercise = answering.exercise
         path = context.paths.answers(exercise.id)
         answering.answers = _list_given_answers(load_sheet(path, exercise))  # another terminal may have answered since
-        changed = {name: value for name, value in submitted.items() if answering.answers.get(name) != value}
-        if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
+        new_answers = {name: value for name, value in submitted.items() if answering.answers.get(name) != value}
+        if answering.record and (answering.pinned is None or any(questions[name].reads for name in new_answers)):
             answering.pinned = answering.record.id
-        merged = answering.answers | {name: value for name, value in submitted.items() if value is not None}
-        answering.answers = {name: value for name, value in merged.items() if submitted.get(name, value) is not None}
+        all_answers = answering.answers | {name: value for name, value in submitted.items() if value is not None}
+        answering.answers = {name: value for name, value in all_answers.items() if submitted.get(name, value) is not None}
         write_sheet(path, exercise, answering.answers, answering.pinned)
     return take_sheet(context, answering.exercise)
 

@@ -29,8 +29,8 @@ def is_submitted(attempts: Attempts, result: AnswerResult) -> bool:
 
 def count_wrong(attempts: Attempts, result: AnswerResult) -> int:
     """Count the other answers to the same question that were wrong."""
-    wrong = {attempt.answer for attempt in attempts if attempt.question == result.id and not attempt.right}
-    return len(wrong - {result.answer})
+    wrong_answers = {attempt.answer for attempt in attempts if attempt.question == result.id and not attempt.right}
+    return len(wrong_answers - {result.answer})
 
 
 def add_attempts(paths: WorkspacePaths, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:

@@ -110,9 +110,9 @@ def check_all(context: Context) -> list[Recheck]:
             if record:
                 pieces = evidence.gather(context, exercise, thorough=False, with_prediction=False)
                 missing = tuple(title for title in pieces.wanted if title not in pieces.handed_in)
-            before = stored.verdict if stored else None
+            former_verdict = stored.verdict if stored else None
             rechecks.append(
-                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing)
+                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=former_verdict, missing=missing)
             )
     return rechecks
 

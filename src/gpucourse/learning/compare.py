@@ -86,11 +86,11 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     _module, exercise = context.catalog.exercise(records[0].exercise)
     metrics = {record.id: _metrics(context.paths, record) for record in records}
     labels = _labels(records, metrics)
-    named = {labels[record.id]: metrics[record.id] for record in records}
-    rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, named))}
-    tables = tuple(_lay_out(title, compared, list(named)) for title, compared in rows.items())
+    metrics_by_label = {labels[record.id]: metrics[record.id] for record in records}
+    rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, metrics_by_label))}
+    tables = tuple(_lay_out(title, compared, list(metrics_by_label)) for title, compared in rows.items())
     conclusion = _conclude(records, rows)
-    files = [*_draw(context, exercise, named, mode), _store(context.paths, exercise, tables, mode, conclusion)]
+    files = [*_draw(context, exercise, metrics_by_label, mode), _store(context.paths, exercise, tables, mode, conclusion)]
     return Comparison(
         exercise=exercise.id,
         title=exercise.title,

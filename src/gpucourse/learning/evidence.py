@@ -34,9 +34,9 @@ def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
     verdict = read_handed_in_verdict(paths, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
-    good = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
+    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
     not_judged: RunRecord | None = None
-    for record in good:
+    for record in candidates_newest_first:
         if record.verdict is not None:
             return record
         not_judged = not_judged or record
@@ -45,18 +45,18 @@ def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
 
 def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the newest run that can be evidence for an exercise. Raises the errors of `candidates`."""
-    good = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
-    return next(good, None) or next(iter(candidates(paths, exercise)), None)
+    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
+    return next(candidates_newest_first, None) or next(iter(candidates(paths, exercise)), None)
 
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
     """Return the runs that can be evidence for an exercise, oldest first. One that cannot be read is left out if others can;
     raises MissingError, NewerFormat if none is left."""
     records, errors = runs.readable(paths, exercise.id)
-    good = [record for record in records if record.is_evidence]
-    if errors and not good:
+    evidence_records = [record for record in records if record.is_evidence]
+    if errors and not evidence_records:
         raise next(iter(errors.values()))
-    return good
+    return evidence_records
 
 
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
@@ -128,9 +128,9 @@ def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping
     Raises MissingError if its files are damaged or have changed since it ended.
     """
     run_evidence = material(paths, record)
-    if changed := seals.find_changed_files(runs.files_of(paths, record), seals.EVIDENCE):
+    if changed_files := seals.find_changed_files(runs.files_of(paths, record), seals.EVIDENCE):
         raise MissingError(
-            f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
+            f"{', '.join(changed_files)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
         )
     return run_evidence, on_gpu(run_evidence["metrics"], record.mode)

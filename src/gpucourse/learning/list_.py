@@ -29,12 +29,12 @@ class Syllabus:
 def list_course(context: Context) -> Syllabus:
     """Return the syllabus of the course. A broken file does not hide the others."""
     catalog = context.catalog
-    broken, points = list(catalog.errors), None
+    errors, points = list(catalog.errors), None
     try:
         points = grade(context, thorough=False)
     except ManifestError as error:  # the rubric is wrong: the syllabus is still useful
-        broken.append(error)
-    return Syllabus(modules=catalog.modules, progress=progress(context.paths), points=points, broken=broken)
+        errors.append(error)
+    return Syllabus(modules=catalog.modules, progress=progress(context.paths), points=points, broken=errors)
 
 
 def progress(paths: WorkspacePaths) -> dict[str, ExerciseVerdict]:

@@ -40,18 +40,18 @@ def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult
     prediction = exercise.predict
     if prediction is None:
         return None
-    judged: list[RunPrediction] = []
+    run_predictions: list[RunPrediction] = []
     for item in _iterate_predictions(paths, exercise):
-        judged.append(item)
+        run_predictions.append(item)
         if item.result.verdict == "passed":
             break
-    if not judged:
+    if not run_predictions:
         return AnswerResult(
             id=prediction.id, kind="prediction", text=prediction.text, verdict="open", evidence=prediction.evidence
         )
-    right = [item for item in judged if item.result.verdict == "passed"]
-    counted_one = right[0] if right else judged[-1]
-    earlier = judged[: judged.index(counted_one)] if right else judged
+    right_predictions = [item for item in run_predictions if item.result.verdict == "passed"]
+    counted_one = right_predictions[0] if right_predictions else run_predictions[-1]
+    earlier = run_predictions[: run_predictions.index(counted_one)] if right_predictions else run_predictions
     return AnswerResult(
         id=prediction.id,
         kind="prediction",
@@ -62,14 +62,14 @@ def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult
         explanation=counted_one.result.explanation,
         evidence=prediction.evidence,
         share=_compute_share(
-            prediction, [item.result.prediction for item in earlier], right=bool(right), blind=counted_one.blind
+            prediction, [item.result.prediction for item in earlier], right=bool(right_predictions), blind=counted_one.blind
         ),
     )
 
 
 def _compute_share(prediction: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
     if prediction.kind == "choice":
-        return compute_credit(prediction, len(set(wrong)), right=right) * (1.0 if blind or not right else SECOND)
+        return compute_credit(prediction, len(set(wrong)), is_right=right) * (1.0 if blind or not right else SECOND)
     return 0.0 if not right else 1.0 if blind and not wrong else SECOND
 
 

@@ -124,9 +124,9 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 def score(context: Context) -> QuizScore | None:
     """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
     quiz = read_quiz(context.folders.modules)
-    finished = [attempt for attempt in read_tries(context.paths).tries[-_MAX_TRIES:] if attempt.ended is not None]
-    if quiz is None or not finished:
+    attempts = [attempt for attempt in read_tries(context.paths).tries[-_MAX_TRIES:] if attempt.ended is not None]
+    if quiz is None or not attempts:
         return None
-    rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in finished]
-    best = max(range(len(finished)), key=lambda index: rights[index])
-    return QuizScore(right=rights[best], of=len(quiz.questions), tries=len(finished), ended=finished[best].ended or "")
+    rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in attempts]
+    best_index = max(range(len(attempts)), key=lambda index: rights[index])
+    return QuizScore(right=rights[best_index], of=len(quiz.questions), tries=len(attempts), ended=attempts[best_index].ended or "")

@@ -22,14 +22,14 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     elif evidence.run is None:
         lines.append(f"a good run: gpucourse run {exercise.id}")
     lines += [f"changed after the run: {', '.join(evidence.changed)}"] if evidence.changed else []
-    bad = [check.title for check in evidence.checks if check.verdict in {"failed", "error"}]
-    lines += [f"a check that passes: {title}" for title in bad]
-    yours = [part.file for part in evidence.parts if part.verdict != "passed"]
-    lines += [f"your part, {', '.join(yours)}: gpucourse try {exercise.id}"] if yours else []
+    failed_titles = [check.title for check in evidence.checks if check.verdict in {"failed", "error"}]
+    lines += [f"a check that passes: {title}" for title in failed_titles]
+    part_files = [part.file for part in evidence.parts if part.verdict != "passed"]
+    lines += [f"your part, {', '.join(part_files)}: gpucourse try {exercise.id}"] if part_files else []
     waiting = [item.id for item in evidence.answers if item.verdict == "open"]
-    wrong = [item.id for item in evidence.answers if item.verdict == "failed" and not item.final]
+    wrong_ids = [item.id for item in evidence.answers if item.verdict == "failed" and not item.final]
     lines += [f"answers to {', '.join(waiting)}: gpucourse answer {exercise.id}"] if waiting else []
-    lines += [f"better answers to {', '.join(wrong)}: gpucourse answer {exercise.id}"] if wrong else []
+    lines += [f"better answers to {', '.join(wrong_ids)}: gpucourse answer {exercise.id}"] if wrong_ids else []
     missing = (
         [item for item in evidence.wanted if item not in evidence.handed_in] if evidence.run and not evidence.trouble else []
     )

@@ -33,10 +33,10 @@ def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -
     """
     if not exercise.yours:
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")
-    named = set(only)
+    paths = set(only)
     files = parts.list_part_files(context, exercise)
     tried_parts = [
-        _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not named or files[part.id] in named
+        _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not paths or files[part.id] in paths
     ]
     parts.keep(context, exercise, [(item.result, item.file) for item in tried_parts])
     needed_results = choose_needed(exercise.yours, [item.result for item in tried_parts])

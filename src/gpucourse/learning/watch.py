@@ -86,12 +86,12 @@ def wait_for_saves(
         stamps = look(files)
         if stamps == earlier:
             continue
-        while not stop.wait(poll_s) and (later := look(files)) != stamps:
-            stamps = later
-        changed = tuple(path for path in files if path in stamps and stamps[path] != earlier.get(path))
+        while not stop.wait(poll_s) and (new_stamps := look(files)) != stamps:
+            stamps = new_stamps
+        changed_files = tuple(path for path in files if path in stamps and stamps[path] != earlier.get(path))
         earlier = earlier | stamps
-        if changed and not stop.is_set():
-            yield changed
+        if changed_files and not stop.is_set():
+            yield changed_files
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:

@@ -90,6 +90,6 @@ def list_accepted_patterns() -> str:
 
 def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
     """Return the node's environment with the variables that the client sent and may set; the node's own ones stay."""
-    accepted = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
+    variables = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
-    return {**node, **accepted, **fixed, **({"TERM": terminal} if terminal else {})}
+    return {**node, **variables, **fixed, **({"TERM": terminal} if terminal else {})}

@@ -43,9 +43,9 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
     machines = any(record and record.get("private_address") != _ADDRESS for record in records.values())
     daemons = machines or (nodes_folder / layout.SLURM).is_dir()
-    inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
-    judged = [_judge(nodes_folder, name, uid, ports.get(name), first_lines) for name in node_names]
-    return [_sick(health.node, str(inside[health.node])) if inside.get(health.node) else health for health in judged]
+    host_answer = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
+    conditions = [_judge(nodes_folder, name, uid, ports.get(name), first_lines) for name in node_names]
+    return [_sick(health.node, str(host_answer[health.node])) if host_answer.get(health.node) else health for health in conditions]
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:

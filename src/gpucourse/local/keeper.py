@@ -71,8 +71,8 @@ def remove_by_hand(folder: str, spec: str) -> bool:
             layout.remove_node_files(directory, name)
         if not layout.node_names(directory):
             _end(processes.marker(processes.STACK, request["uid"]))
-            inside = [directory / name for name in layout.HOST_FILES]
-            for path in inside + layout.list_outside(directory, request["uid"]):
+            host_files = [directory / name for name in layout.HOST_FILES]
+            for path in host_files + layout.list_outside(directory, request["uid"]):
                 layout.remove(path)
     finally:
         if lock is not None:

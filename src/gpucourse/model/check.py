@@ -85,8 +85,8 @@ class OwnChecks(Strict):
     @model_validator(mode="after")
     def _distinct(self) -> OwnChecks:
         names = [check.id for check in self.checks]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"the id {twice} is there twice")
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"the id {duplicate} is there twice")
         return self
 
 

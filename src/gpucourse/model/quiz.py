@@ -48,8 +48,8 @@ class Quiz(Strict):
     @model_validator(mode="after")
     def _agree(self) -> Quiz:
         for kind, names in (("lesson", [item.id for item in self.lessons]), ("question", [item.id for item in self.questions])):
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                raise ValueError(f"the {kind} {twice} appears twice")
+            if duplicate := next((name for name in names if names.count(name) > 1), None):
+                raise ValueError(f"the {kind} {duplicate} appears twice")
         lessons = {lesson.id for lesson in self.lessons}
         for question in self.questions:
             if question.lesson not in lessons:

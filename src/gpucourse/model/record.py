@@ -295,8 +295,8 @@ def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
     """Return what ran, by the run's id: its subject. A learner's own scripts with the same name in different folders are named
     by as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
-    listed = list(records)
-    for record in listed:
+    all_records = list(records)
+    for record in all_records:
         if record.own_script:
             paths.setdefault(record.subject, set()).add(PurePath(record.own_script))
     lengths = {name: _count_telling_parts(scripts) for name, scripts in paths.items()}
@@ -304,7 +304,7 @@ def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
         record.id: str(PurePath(*PurePath(record.own_script).parts[-lengths[record.subject] :]))
         if record.own_script
         else record.subject
-        for record in listed
+        for record in all_records
     }
 
 

@@ -102,8 +102,8 @@ class RubricPart(Strict):
     @model_validator(mode="after")
     def _of_this_module(self) -> RubricPart:
         ids = [row.id for row in self.rows]
-        if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
-            raise ValueError(f"the row {twice} appears twice")
+        if duplicate := next((id_ for id_ in ids if ids.count(id_) > 1), None):
+            raise ValueError(f"the row {duplicate} appears twice")
         for row in self.rows:
             if strange := next((id_ for id_ in row.exercises if id_.partition(".")[0] != self.module), None):
                 raise ValueError(f"row {row.id}: {strange} is not an exercise of module {self.module}")
@@ -123,8 +123,8 @@ class Rubric(Strict):
     @model_validator(mode="after")
     def _once(self) -> Rubric:
         modules = [part.module for part in self.parts]
-        if twice := next((id_ for id_ in modules if modules.count(id_) > 1), None):
-            raise ValueError(f"module {twice} has two parts")
+        if duplicate := next((id_ for id_ in modules if modules.count(id_) > 1), None):
+            raise ValueError(f"module {duplicate} has two parts")
         return self
 
 

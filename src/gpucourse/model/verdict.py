@@ -72,12 +72,12 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
     furthest stays; the first if they are equally far."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
-    best: dict[str, PartResult] = {}
+    by_part: dict[str, PartResult] = {}
     for result in results:
         place = places[result.id]
-        if place not in best or words.index(result.verdict) < words.index(best[place].verdict):
-            best[place] = result
-    return tuple(best.values())
+        if place not in by_part or words.index(result.verdict) < words.index(by_part[place].verdict):
+            by_part[place] = result
+    return tuple(by_part.values())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,16 +137,16 @@ class SlurmOptions:
 
 def read_words(words: Sequence[str], program: str = "srun") -> SlurmOptions:
     """Read the options of a command line, up to its command. Raises OptionRefused."""
-    options, rest = SlurmOptions(), list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        word = rest.pop(0)
+    options, remaining = SlurmOptions(), list(words)
+    while remaining and remaining[0].startswith("-") and remaining[0] != "-":
+        word = remaining.pop(0)
         if word == "--":
             break
         if word.startswith("--"):
-            _read_long(word[2:], rest, options, program)
+            _read_long(word[2:], remaining, options, program)
         else:
-            _read_short(word[1:], rest, options, program)
-    options.command = tuple(rest)
+            _read_short(word[1:], remaining, options, program)
+    options.command = tuple(remaining)
     return options
 
 

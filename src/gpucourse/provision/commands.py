@@ -79,5 +79,5 @@ class Commands:
         }
 
     def _build_command(self, command: str, *arguments: str, **options: Any) -> list[str]:
-        built = Terraform.generate_cmd_string(SimpleNamespace(terraform_bin_path=self.argv[0]), command, *arguments, **options)
-        return [*self.argv, *built[1:]]
+        command_line = Terraform.generate_cmd_string(SimpleNamespace(terraform_bin_path=self.argv[0]), command, *arguments, **options)
+        return [*self.argv, *command_line[1:]]

@@ -25,17 +25,17 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     Raises InfrastructureError with the field that is missing or wrong, or the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
-    listed = entry.get("value") if isinstance(entry, dict) else None
-    if not isinstance(listed, list) or not listed:
+    entries = entry.get("value") if isinstance(entry, dict) else None
+    if not isinstance(entries, list) or not entries:
         raise _refuse("is not a list with at least one node")
-    absent = [str(number) for number, node in enumerate(listed) if node is None]
+    absent = [str(number) for number, node in enumerate(entries) if node is None]
     if absent:
         raise InfrastructureError(
-            f"{len(absent)} of {len(listed)} nodes of {stack} did not come up: number {', '.join(absent)}, counted from 0",
+            f"{len(absent)} of {len(entries)} nodes of {stack} did not come up: number {', '.join(absent)}, counted from 0",
             hint="type `gpucourse deploy` again: it builds what is missing",
         )
     try:
-        nodes = convert(listed, list[Node])
+        nodes = convert(entries, list[Node])
     except OutsideError as error:
         raise _refuse(f"is not valid: {error}") from error
     _check(nodes)

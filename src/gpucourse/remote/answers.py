@@ -228,13 +228,13 @@ class Probe:
         check_range(len(self.free_ports), 0, 1000, "the number of ports")
 
 
-def addresses(named: dict[str, str]) -> dict[str, str]:
+def addresses(by_node: dict[str, str]) -> dict[str, str]:
     """Return the IPv4 addresses of network interfaces, by their names. Raises ValueError if one is something else."""
-    check_range(len(named), 0, 1000, "the number of network interfaces")
-    for name, address in named.items():
+    check_range(len(by_node), 0, 1000, "the number of network interfaces")
+    for name, address in by_node.items():
         interface(name)
         ipaddress.IPv4Address(address)
-    return named
+    return by_node
 
 
 def environment(words: dict[str, Any] | None) -> dict[str, Any] | None:

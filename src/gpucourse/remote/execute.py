@@ -56,7 +56,7 @@ def launch(
     """
     wrapped = parcels(plan.uploads)
     tell = make_thread_safe(watcher)
-    commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
+    commands, faults_by_node = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
     def launch_on(node: Node) -> None:
@@ -68,9 +68,9 @@ def launch(
             tell(NodeEvent(node=node.name, step=step, ok=True, seconds=time.monotonic() - start_s, detail=detail))
             if not head:
                 head_has_begun.wait()
-            order = {"drill": dict(broken[node.name])} if node.name in broken else {}
-            more = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
-            spec = {**_spec(plan, commands[node.name], wrapped), **more, **order}
+            order = {"drill": dict(faults_by_node[node.name])} if node.name in faults_by_node else {}
+            extra_fields = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
+            spec = {**_spec(plan, commands[node.name], wrapped), **extra_fields, **order}
             start_s, step = time.monotonic(), "start"
             _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
             tell(NodeEvent(node=node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
@@ -82,9 +82,9 @@ def launch(
                 head_has_begun.set()  # also if it failed: the others must not wait for ever
 
     outcomes = fleet.each_node(launch_on, plan.nodes)
-    if failed := [outcome for outcome in outcomes if outcome.error is not None]:
+    if failures := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.do_on_each(lambda link: jobs.cancel(link, [plan.run_id], 1.0), plan.nodes)
-        raise combine_errors(failed, of=len(outcomes))
+        raise combine_errors(failures, of=len(outcomes))
 
 
 def max_files_of(nodes: int) -> int:

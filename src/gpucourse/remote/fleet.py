@@ -147,23 +147,23 @@ def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
     """Return the value of every node. If some failed, raise one error that names each, "2 of 8 nodes failed: node3 ..., node7
     ..."."""
-    if failed := [outcome for outcome in outcomes if outcome.error is not None]:
-        raise combine_errors(failed, of=len(outcomes))
+    if failures := [outcome for outcome in outcomes if outcome.error is not None]:
+        raise combine_errors(failures, of=len(outcomes))
     return [outcome.take() for outcome in outcomes]
 
 
-def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
+def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
     """Return one error for the nodes that failed, out of `of`: an error of the gravest kind among theirs, with the first hint
     of that kind."""
-    errors = [(outcome.node.label, outcome.error) for outcome in failed if outcome.error is not None]
+    errors = [(outcome.node.label, outcome.error) for outcome in failures if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))
     if len(errors) == 1 and of == 1:
         return first
     messages = "; ".join(error.tell_of(name) for name, error in errors[:8])
-    more = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
+    count_words = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
     count = f"{len({name for name, _ in errors})} of {of} nodes failed: " if of > 1 else ""
-    return gravest(f"{count}{messages}{more}", hint=first.hint, log=first.log)
+    return gravest(f"{count}{messages}{count_words}", hint=first.hint, log=first.log)
 
 
 _GRAVITY: tuple[type[GpucourseError], ...] = (

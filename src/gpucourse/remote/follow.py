@@ -65,11 +65,11 @@ class FollowTimes:
     give_up_s: float = 30.0
     silence_s: float = SILENCE_S
 
-    def is_over(self, seconds: float, received: int) -> bool:
+    def is_over(self, seconds: float, byte_count: int) -> bool:
         """Return whether the time is over after that many seconds, with that many bytes of logs."""
         if self.until is not None and time.monotonic() >= self.until:
             return True
-        return self.limit_s is not None and seconds >= self.limit_s + extra_s(received)
+        return self.limit_s is not None and seconds >= self.limit_s + extra_s(byte_count)
 
 
 def follow(

@@ -34,8 +34,8 @@ class FollowResult:
     @property
     def has_failed(self) -> bool:
         """Return whether the run can no longer succeed: a launcher gave up, or a rank failed that will not be restarted."""
-        failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
-        return any(node.code for node in self.node_exits) or any(failed)
+        failed_ranks = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
+        return any(node.code for node in self.node_exits) or any(failed_ranks)
 
     @property
     def first_failure(self) -> RankExit | None:
@@ -49,8 +49,8 @@ class FollowResult:
 
     def find_first_failure(self, restart: int) -> RankExit | None:
         """Return the rank that failed first since that restart, by one clock; the others often fail because of it."""
-        failed = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
-        return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
+        failed_ranks = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
+        return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
     def describe_failure(self, end: RankExit) -> str:
         """Return a sentence about a rank that failed, and what torchrun does about it."""

@@ -94,10 +94,10 @@ class OwnOutput:
             self.code = int(digits) if digits.isdigit() else None
 
 
-def last_words(stderr: bytes, most: int) -> str:
+def last_words(stderr: bytes, limit: int) -> str:
     """Return the printable end of what a command printed, at most `most` bytes of it; of a Python traceback only the last
     line."""
-    lines = stderr[-most:].decode("utf-8", "replace").strip().splitlines()
+    lines = stderr[-limit:].decode("utf-8", "replace").strip().splitlines()
     return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 

@@ -53,13 +53,13 @@ def limit_time(
 ) -> Iterator[bytes]:
     """Yield the pieces of one answer for at most `seconds`, and more for every byte of it, at PACE and up to MAX_EXTRA_S; never
     longer than `until` (by the monotonic clock). Raises UnreachableError when the time is over."""
-    start_s, received = clock(), 0
+    start_s, byte_count = clock(), 0
     for piece in pieces:
-        received += len(piece)
+        byte_count += len(piece)
         now = clock()
         is_late = until is not None and now >= until
-        if is_late or now - start_s >= seconds + extra_s(received):
-            reason = "the time limit for all nodes together has passed" if is_late else f"{received} bytes arrived meanwhile"
+        if is_late or now - start_s >= seconds + extra_s(byte_count):
+            reason = "the time limit for all nodes together has passed" if is_late else f"{byte_count} bytes arrived meanwhile"
             raise UnreachableError(
                 f"{subject} took longer than {now - start_s:.0f} s: {reason}",
                 hint="the node or the line to it is overloaded or frozen: gpucourse status",

@@ -55,8 +55,8 @@ def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     """Send what the node's store lacks; return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
-    listed = _do(link, _LIST)
-    stored_keys = set(listed.decode("ascii", "replace").split())
+    answer = _do(link, _LIST)
+    stored_keys = set(answer.decode("ascii", "replace").split())
     lacking = [parcel for key, parcel in by_key.items() if key not in stored_keys]
     if lacking:
         _do(link, _TAKE, write_tar(_read_members(lacking)))

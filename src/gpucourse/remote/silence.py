@@ -80,8 +80,8 @@ class SilenceMonitor:
     def list_remembered(self) -> list[Silence]:
         """Return those that were kept and have printed nothing since."""
         with self._lock:
-            kept = [rank_state.kept for rank_state in self._ranks.values() if rank_state.kept is not None]
-        return sorted(kept, key=lambda silence: silence.rank)
+            kept_states = [rank_state.kept for rank_state in self._ranks.values() if rank_state.kept is not None]
+        return sorted(kept_states, key=lambda silence: silence.rank)
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:

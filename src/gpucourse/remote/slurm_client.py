@@ -93,9 +93,9 @@ class SlurmCluster:
             return None
         if len(names) == 1:
             return by_name[name]
-        named = [by_name[word] for word in names]
-        nodes = {node.name: node for partition in named for node in partition.nodes}
-        return Partition(name=name, default=False, open=any(partition.open for partition in named), nodes=list(nodes.values()))
+        partitions = [by_name[word] for word in names]
+        nodes = {node.name: node for partition in partitions for node in partition.nodes}
+        return Partition(name=name, default=False, open=any(partition.open for partition in partitions), nodes=list(nodes.values()))
 
 
 def _check_partitions(names: str) -> None:

@@ -103,8 +103,8 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
     right = word == fault.id
     drill.diagnoses.append(CodeDiagnosis(fault=word, right=right, at=now_utc()))
     write_record(context.paths.drill(exercise.id), history)
-    wrong = sum(not diagnosis.right for diagnosis in drill.diagnoses)
-    hint = "" if right else fault.hints[min(wrong, len(fault.hints)) - 1]
+    wrong_count = sum(not diagnosis.right for diagnosis in drill.diagnoses)
+    hint = "" if right else fault.hints[min(wrong_count, len(fault.hints)) - 1]
     return JudgedDiagnosis(
         right=right, fault=fault if right else None, hint=hint, copy=context.paths.broken_copy(exercise.id) / fault.file
     )

@@ -113,12 +113,12 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
             hint=f"gpucourse logs {record.id} shows them",
         )
     verdict = _compare_with_fault(record, fault, answer, rank)
-    right = verdict.verdict == "passed"
-    fault.attempts.append(Attempt(how=answer, rank=rank, right=right, at=now_utc()))
+    is_right = verdict.verdict == "passed"
+    fault.attempts.append(Attempt(how=answer, rank=rank, right=is_right, at=now_utc()))
     write_record(context.paths.drill(record.id), fault)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
-    if right:
+    if is_right:
         record.diagnoses = [_slow(record, fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
     runs.save(context.paths, record)
     return record, verdict

@@ -135,14 +135,14 @@ def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> Non
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for deliverable in exercise.deliverables for source in sorted(files.folder.glob(deliverable.source))]
-    named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
+    sources_by_name = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
     with changing(paths, paths.delivery_list) as delivered:
-        for old in set(delivered.get(exercise.id, ())) - set(named):
+        for old in set(delivered.get(exercise.id, ())) - set(sources_by_name):
             (target / old).unlink(missing_ok=True)
-        for name, source in named.items():
+        for name, source in sources_by_name.items():
             copy_file(source, target / name)
         copy_file(files.verdict, paths.verdict(exercise.id))
-        delivered[exercise.id] = sorted(named)
+        delivered[exercise.id] = sorted(sources_by_name)
 
 
 def _collect(

@@ -147,8 +147,8 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
     if record.slurm is not None:
         return SilentRanks(ranks={})
     speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
-    planned = diagnose.read_plan(files).ranks
-    return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in speakers] for node, ranks in planned.items()})
+    planned_ranks = diagnose.read_plan(files).ranks
+    return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in speakers] for node, ranks in planned_ranks.items()})
 
 
 def name_nodes(names: Sequence[str]) -> str:

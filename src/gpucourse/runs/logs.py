@@ -228,20 +228,20 @@ class Tail:
 
     def advance(self) -> bool:
         """Pass on what is new; return whether anything was."""
-        moved = False
+        has_moved = False
         for (node, rank), path in _list_files(self.paths, self.record, self.rank).items():
             with path.open("rb") as file:
                 file.seek(self.offsets.get(path, 0))
                 while data := file.read(CHUNK):
                     self.watch(LogBytes(node=node, rank=rank, data=data, scheduled=self.record.slurm is not None))
-                    moved = True
+                    has_moved = True
                 self.offsets[path] = file.tell()
-        return moved
+        return has_moved
 
     def follow_until(self, has_ended: Callable[[], bool], stop: threading.Event) -> None:
         """Pass on what is new until the run has ended or the person stops it."""
         while not stop.is_set():
-            over = has_ended()  # called first, so that the last lines are not missed
-            if not self.advance() and over:
+            is_over = has_ended()  # called first, so that the last lines are not missed
+            if not self.advance() and is_over:
                 return
             stop.wait(0.1)

@@ -47,10 +47,10 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
     if record.own_script:
         return
     module, exercise = context.catalog.exercise(record.exercise)
-    edited = find_edited_files(context, module, exercise)
-    record.edited = list(edited)
+    edited_files = find_edited_files(context, module, exercise)
+    record.edited = list(edited_files)
     parts = {part.file for part in exercise.yours}
-    for name, copy in edited.items():
+    for name, copy in edited_files.items():
         if name not in parts and copy.stat().st_size <= MAX_BYTES:
             copy_file(copy, runs.files_of(context.paths, record).edited_file(name))
 

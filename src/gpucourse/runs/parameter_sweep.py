@@ -80,8 +80,8 @@ def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Pa
     resolve(exercise, run_request.settings, local=True)
     values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise UsageError(f"--sweep {typed}: {twice} appears twice", hint="name each value once")
+        duplicate = next(value for value in values if values.count(value) > 1)
+        raise UsageError(f"--sweep {typed}: {duplicate} appears twice", hint="name each value once")
     return parameter, values
 
 
@@ -253,11 +253,11 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
 
 def make_failure(record: Sweep) -> GpucourseError | None:
     """Return the error of a sweep some of whose values failed; None if all succeeded."""
-    bad = [str(point.value) for point in record.points if point.state != "succeeded"]
-    if not bad:
+    failed_values = [str(point.value) for point in record.points if point.state != "succeeded"]
+    if not failed_values:
         return None
     runs_of = [point.run for point in record.points if point.run and point.state != "succeeded"]
     return ExerciseFailed(
-        f"{len(bad)} of {len(record.points)} values of {record.parameter} failed: {', '.join(bad)}",
+        f"{len(failed_values)} of {len(record.points)} values of {record.parameter} failed: {', '.join(failed_values)}",
         hint=f"gpucourse logs {runs_of[0]}" if runs_of else f"gpucourse runs {record.exercise}",
     )

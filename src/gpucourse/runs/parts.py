@@ -106,7 +106,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
         return open_result
     _check_packages(part)
     folder = _course_folder(context, exercise)
-    judged = context.judge.judge(
+    reply = context.judge.judge(
         context.catalog.judge_file(context.catalog.exercise(exercise.id)[0], part),
         file,
         torch=part.torch,
@@ -115,13 +115,13 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
     )
     return replace(
         open_result,
-        verdict=judged.word,
-        way=judged.way,
-        says=judged.says if judged.word != "open" else part.write,
-        notes=judged.notes if judged.word != "open" else (judged.says,),
-        case=judged.case,
-        output=judged.output,
-        seconds=judged.seconds,
+        verdict=reply.word,
+        way=reply.way,
+        says=reply.says if reply.word != "open" else part.write,
+        notes=reply.notes if reply.word != "open" else (reply.says,),
+        case=reply.case,
+        output=reply.output,
+        seconds=reply.seconds,
     )
 
 
@@ -169,8 +169,8 @@ def judge_parts(
         try:
             result = judge_part(context, exercise, part, file)
         except MissingError as error:
-            says = f"{error.what}: {error.hint}" if error.hint else error.what
-            result = replace(make_open(part, sha256=seals.sha256(file) or ""), verdict="error", says=says)
+            sentence = f"{error.what}: {error.hint}" if error.hint else error.what
+            result = replace(make_open(part, sha256=seals.sha256(file) or ""), verdict="error", says=sentence)
         if not is_as_delivered(context, exercise, part, file):
             result = add_checks(part, result, checks)
         results.append(replace(result, run=record.id))
@@ -197,8 +197,8 @@ def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResu
         return replace(result, verdict="passed", says="")
     if word == "open":  # according to the script, there is nothing to judge yet
         return replace(result, verdict="open", notes=(first.observed,))
-    says = f"{first.title}: {first.observed}; expected: {first.expected}"
-    return replace(result, verdict=word, way=first.id, says=says, notes=(first.hint,) if first.hint else ())
+    sentence = f"{first.title}: {first.observed}; expected: {first.expected}"
+    return replace(result, verdict=word, way=first.id, says=sentence, notes=(first.hint,) if first.hint else ())
 
 
 def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict) -> ExerciseVerdict:

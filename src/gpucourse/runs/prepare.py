@@ -100,8 +100,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
     """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
-    with plan_run(context, run) as planned:
-        return planned.plan
+    with plan_run(context, run) as plan:
+        return plan.plan
 
 
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
@@ -128,7 +128,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     if request.nodes is not None and request.nodes < 1:
         raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
     # A script of the learner is used as it is: it receives what was typed, not parameters that it may not have.
-    passed = {name: value for name, value in values.items() if request.script is None or name in request.settings}
+    parameters = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and request.nodes is None:
@@ -138,12 +138,12 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
             context.watch(Note(text=text, level="warning"))
-    typed = (*arguments(exercise, passed), *request.arguments)
+    words = (*arguments(exercise, parameters), *request.arguments)
     if request.python_module:
-        script, typed = "-m", (request.python_module, *typed)
+        script, words = "-m", (request.python_module, *words)
     packages = exercise.packages if request.script is None else launcher.packages
     if request.profile:
-        typed = (script, *typed)
+        words = (script, *words)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
         packages = packages if request.script is None else ("torch",)
     options = {"nodes": request.nodes, "timeout": request.timeout_s}
@@ -153,8 +153,8 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         packages=packages,
         programs=exercise.programs if request.script is None else (),
         script=script,
-        parameters=dict(passed),
-        arguments=typed,
+        parameters=dict(parameters),
+        arguments=words,
         uploads=uploads,
         timeout_s=request.timeout_s or exercise.launch.timeout,
         environment={**(_link_of(lab) if lab is not None else {}), **request.environment},

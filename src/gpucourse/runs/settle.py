@@ -118,9 +118,9 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
         if record.has_ended and not (record.slurm and record.slurm.later):
             raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
         outcomes = cancel_on(connections.reach_run(record), record.id)
-        failed = [outcome for outcome in outcomes if outcome.error is not None]
-        if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would never finish
-            raise combine_errors(failed, of=len(outcomes))
+        failures = [outcome for outcome in outcomes if outcome.error is not None]
+        if failures and len(failures) == len(outcomes):  # nothing ends: waiting for its end would never finish
+            raise combine_errors(failures, of=len(outcomes))
         if record.has_ended:
             return collect_later(context, record, connections)
         # The process that follows the run sees it end and finishes it; if there is none, this process does.
@@ -138,11 +138,11 @@ class ListedRun:
 def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
     """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
     records, errors = runs.readable(context.paths, exercise)
-    away = [record for record in records if not record.collected]
+    open_records = [record for record in records if not record.collected]
     with Connections(context) as connections:
-        looks = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
-    listed = {record.id: item for record, item in zip(away, looks, strict=True)}
-    return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
+        looks = run_all([partial(_look, context, record, connections) for record in open_records], limit=RUNS_AT_ONCE)
+    looks_by_record = {record.id: item for record, item in zip(open_records, looks, strict=True)}
+    return [looks_by_record.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
 
 
 def _look(context: Context, record: RunRecord, connections: Connections) -> ListedRun:

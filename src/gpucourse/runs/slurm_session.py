@@ -55,29 +55,29 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
     """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
     from gpucourse.remote.slurm_client import lay_out, session
 
-    with plan_run(context, run) as planned:
-        plan, deployment, fleet = planned.plan, planned.deployment, planned.fleet
+    with plan_run(context, run) as plan_in_folder:
+        plan, deployment, fleet = plan_in_folder.plan, plan_in_folder.deployment, plan_in_folder.fleet
         run_id = runs.new_run(context.paths, plan.exercise)
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {plan.exercise}"):
-            named = _name_plan(plan, run_id)
-            record = new_record(context, run, deployment, named)
-            lay_out(fleet, named)
+            named_plan = _name_plan(plan, run_id)
+            record = new_record(context, run, deployment, named_plan)
+            lay_out(fleet, named_plan)
             record.state, record.started = "running", now_utc()
             runs.save(context.paths, record)
             place = session(fleet.link(fleet.nodes[0]), run_id)
             open_session = OpenSession(
                 record=record,
-                argv=_terminal(context.paths, deployment, named, place),
-                command_line=shlex.join(named.commands[0].argv),
+                argv=_terminal(context.paths, deployment, named_plan, place),
+                command_line=shlex.join(named_plan.commands[0].argv),
                 fleet=fleet,
             )
-            over = threading.Event()
-            watcher = threading.Thread(target=_watch, args=(open_session, over), name="slurm-session", daemon=True)
+            end_event = threading.Event()
+            watcher = threading.Thread(target=_watch, args=(open_session, end_event), name="slurm-session", daemon=True)
             watcher.start()
             try:
                 yield open_session
             finally:
-                over.set()
+                end_event.set()
                 watcher.join(10.0)
 
 
@@ -94,11 +94,11 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
             f"run {record.id}: the session never began; Slurm gave it no node",
             hint=f"what srun printed is in {files.transcript}",
         )
-    over = slurm.has_ended(last)
+    has_ended = slurm.has_ended(last)
     record.slurm.jobs = [last]
     record.slurm.held = SlurmSession(
         gpus_held=open_session.gpus,
-        gpus_after=0 if over else open_session.gpus,
+        gpus_after=0 if has_ended else open_session.gpus,
         held_s=last.ran_s or time.monotonic() - open_session.start_s,
     )
     reason = slurm.ending_of(last)

@@ -44,13 +44,13 @@ class FailureDocument(Struct):
 
 def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
     """Return several errors as one: the gravest, with the messages of all."""
-    worst = max(errors, key=lambda error: error.exit_code)
+    main_error = max(errors, key=lambda error: error.exit_code)
     return ErrorDocument(
-        code=worst.code,
+        code=main_error.code,
         what="\n".join(clean(error.what) for error in errors),
-        hint=clean(worst.hint),
-        log=clean(str(worst.log)) if worst.log is not None else None,
-        exit_code=int(worst.exit_code),
+        hint=clean(main_error.hint),
+        log=clean(str(main_error.log)) if main_error.log is not None else None,
+        exit_code=int(main_error.exit_code),
     )
 
 

@@ -65,7 +65,7 @@ class Live:
         self._region = Region(out, colour=colour)
         self._progress = Progress(at_once=not self._moving, verbose=verbose, columns=self._region.columns)
         self._screen = LogScreen(fold=self._fold)
-        self._pipe = LogPipe(out, fold=self._fold, most=MAX_LINE if out.terminal else MAX_PIECE)
+        self._pipe = LogPipe(out, fold=self._fold, limit=MAX_LINE if out.terminal else MAX_PIECE)
         self._lock = threading.RLock()
         self._above: list[Text] = []
         self._kept: deque[tuple[float, Text]] = deque(maxlen=KEPT)
@@ -87,11 +87,11 @@ class Live:
                 self._printer.join()
         finally:  # whatever happens, the terminal shows its cursor again
             self._printer = None
-            failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
+            has_failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
             with self._guard():
                 with self._lock:
                     self._settle()
-                    self._finish(self._progress.end_open_stages(self._clock(), failed=failed))
+                    self._finish(self._progress.end_open_stages(self._clock(), has_failed=has_failed))
                 self._last_frame()
 
     def __call__(self, event: Event) -> None:
@@ -211,8 +211,8 @@ class Live:
                 return
             self._drawn = now
             rows = self._rows(now)
-            above = self._take_scrolled_rows()
-        self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal blocks no other thread
+            scrolled_rows = self._take_scrolled_rows()
+        self._write(partial(self._region.paint, scrolled_rows, rows))  # without the lock: a stopped terminal blocks no other thread
 
     def _rows(self, now: float) -> list[Text]:
         height = max(1, min(self._out.size()[1] - 2, 30))
@@ -225,12 +225,12 @@ class Live:
     def _last_frame(self) -> None:
         if self._moving:
             with self._lock:
-                above = self._take_scrolled_rows()
-            self._write(partial(self._region.paint, above, []))
+                scrolled_rows = self._take_scrolled_rows()
+            self._write(partial(self._region.paint, scrolled_rows, []))
 
     def _take_scrolled_rows(self) -> list[Text]:
-        above, self._above = self._above, []
-        return above
+        scrolled_rows, self._above = self._above, []
+        return scrolled_rows
 
     def _note(self, event: Note) -> Text:
         if event.level == "warning":

@@ -130,8 +130,8 @@ class Source:
 class LineLimit:
     """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may come in several pieces."""
 
-    def __init__(self, file: str, most: int = MAX_LINE) -> None:
-        self._file, self._most = file, most
+    def __init__(self, file: str, limit: int = MAX_LINE) -> None:
+        self._file, self._most = file, limit
         self._length = 0  # of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
@@ -148,8 +148,8 @@ class LineLimit:
 
     def end(self) -> bytes:
         """Return what is shown at the end of the line: how many of its bytes are left out, if any are."""
-        more, self._length = self._length - self._most, 0
-        return f" ... {more:,} more bytes, whole in {self._file}".encode() if more > 0 else b""
+        excess, self._length = self._length - self._most, 0
+        return f" ... {excess:,} more bytes, whole in {self._file}".encode() if excess > 0 else b""
 
     def _cut_line(self, text: bytes) -> bytes:
         room = max(0, self._most - self._length)
@@ -159,10 +159,10 @@ class LineLimit:
 
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
     """Yield these lines of one log without the tables that the result shows, each from its marker to an empty line."""
-    inside = False
+    in_table = False
     for time_s, text in lines:
-        was_inside, inside = inside, TABLE_MARKER in text or (inside and _NOTHING.fullmatch(text) is None)
-        if not (was_inside or inside):
+        was_inside, in_table = in_table, TABLE_MARKER in text or (in_table and _NOTHING.fullmatch(text) is None)
+        if not (was_inside or in_table):
             yield time_s, text
 
 

@@ -19,13 +19,13 @@ class LogPipe:
     all. A line waits for its newline, however long: a pause of the writer must not split it.
     """
 
-    def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, most: int | None = None) -> None:
+    def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, limit: int | None = None) -> None:
         self._out = out
         self._fold = fold
         self._colour = colour
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
-        self._most = most
+        self._most = limit
         self._limits: dict[tuple[str, int | None], LineLimit] = {}
 
     def feed(self, event: LogBytes) -> None:

@@ -115,21 +115,21 @@ class LogScreen:
         with self._lock:
             return len(self._list_held())
 
-    def statuses(self, most: int = LINES) -> list[Text]:
+    def statuses(self, limit: int = LINES) -> list[Text]:
         """Return the incomplete lines in the order of the ranks: progress bars, and what a rank wrote before it fell silent;
         also the ranks that failed, and those that have printed nothing yet. If there are more than `most`, return the worst
         (those that failed, then those that have done the least) and how many are left out. If most ranks are silent, only some
         are meant to print, and the silent ones come last."""
         with self._lock:
-            sources, count = self._list_held(), most
-            if len(sources) > most:
+            sources, count = self._list_held(), limit
+            if len(sources) > limit:
                 printing_count = sum(source.rank is not None for source in self._sources.values())
                 silent_are_worst = len(self._silent) <= printing_count
                 sources.sort(key=lambda source: _rate(source, silent_are_worst=silent_are_worst))
-                count = max(0, most - 1)
+                count = max(0, limit - 1)
             width = max((cell_len(source.prefix) for source in sources[:count]), default=0)
             rows = [self._render_status(source, width) for source in sources[:count]]
-            if count < len(sources) and most:
+            if count < len(sources) and limit:
                 rows.append(line((f"+{len(sources) - count} more", "dim")))
             return rows
 

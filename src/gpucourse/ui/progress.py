@@ -92,8 +92,8 @@ class Progress:
                 self._render_end(word, event.seconds, _sign(event.ok), indent="  "),
             ]
         end = self._render_end(event.text, event.seconds, _sign(event.ok))
-        listed = self._verbose or not event.ok or bool(_list_failed(stage)) or event.seconds > LISTED_AFTER_S
-        return [end, *(_list_children(stage) if listed else [])]
+        is_listed = self._verbose or not event.ok or bool(_list_failed(stage)) or event.seconds > LISTED_AFTER_S
+        return [end, *(_list_children(stage) if is_listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
         """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
@@ -147,9 +147,9 @@ class Progress:
         for stage in self._open.values():
             stage.silence = ""
 
-    def end_open_stages(self, now: float, *, failed: bool) -> list[Text]:
+    def end_open_stages(self, now: float, *, has_failed: bool) -> list[Text]:
         """Return the lines of the stages that never ended, because the command ended early."""
-        sign = _BAD if failed else _BROKEN_OFF
+        sign = _BAD if has_failed else _BROKEN_OFF
         stages, self._open = list(self._open.values()), {}
         return [
             row

@@ -40,12 +40,12 @@ class Region:
         """Return what rich draws now."""
         return Group(*self._rows)
 
-    def paint(self, above: Sequence[Text], rows: Sequence[Text]) -> None:
+    def paint(self, rows_above: Sequence[Text], rows: Sequence[Text]) -> None:
         """Let `above` (finished lines) scroll away and show `rows` below them, all in one write: nothing flickers."""
         width, height = self._out.size()
         if not self._rows:
             self._page = self._out.apart, self._out.written_at
-        self._frames.overwrite = not above
+        self._frames.overwrite = not rows_above
         with self._console:
             self._erase_wrapped(width)
             self._console.size = width, height
@@ -54,14 +54,14 @@ class Region:
                 row.truncate(self.columns, overflow="ellipsis")
             if self._rows:
                 self._live.start()
-            if above:
-                self._console.print(*above, sep="\n", no_wrap=True, overflow="ignore", crop=False)
+            if rows_above:
+                self._console.print(*rows_above, sep="\n", no_wrap=True, overflow="ignore", crop=False)
             elif self._rows:
                 self._live.refresh()
             if not self._rows:
                 self._live.stop()
-        if above:
-            self._page = not above[-1], self._out.written_at
+        if rows_above:
+            self._page = not rows_above[-1], self._out.written_at
         if not self._rows:  # nothing of the region is left, so the page is as it was
             self._out.apart, self._out.written_at = self._page
 
@@ -72,8 +72,8 @@ class Region:
 
     def _erase_wrapped(self, width: int) -> None:
         """Erase the rows that lines of the region have wrapped into since the terminal was made narrower; rich counts lines."""
-        more = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
-        self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * more))
+        extra_rows = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
+        self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * extra_rows))
 
 
 class _Frames:

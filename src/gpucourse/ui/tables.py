@@ -137,6 +137,6 @@ def text_of(content: Content) -> str:
     return content if isinstance(content, str) else content.text
 
 
-def style_of(content: Content, otherwise: Style = "") -> Style:
+def style_of(content: Content, default: Style = "") -> Style:
     """Return the style of a cell, or `otherwise` if it has none."""
-    return otherwise if isinstance(content, str) else content.style or otherwise
+    return default if isinstance(content, str) else content.style or default

@@ -27,11 +27,11 @@ RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,00
 _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
-def refuse_links(path: Path, inside: Path) -> None:
+def refuse_links(path: Path, root: Path) -> None:
     """Check that no part of `path` below the folder `inside` is a link: a file written there would be stored elsewhere, and one
     read there would not belong to the run. Raises StorageError."""
-    place = inside
-    for part in path.relative_to(inside).parts:
+    place = root
+    for part in path.relative_to(root).parts:
         place /= part
         if place.is_symlink():
             raise StorageError(

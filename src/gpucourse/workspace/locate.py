@@ -82,8 +82,8 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | Non
     Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user, and the
     errors of `find_current_folder`.
     """
-    if explicit is None and (named := environ.get("GPUCOURSE_WORKSPACE")):
-        explicit = Path(named)
+    if explicit is None and (root_name := environ.get("GPUCOURSE_WORKSPACE")):
+        explicit = Path(root_name)
     if explicit is not None and (path := expand(explicit, environ)).is_absolute():
         return absolute(path, path)
     cwd = cwd or find_current_folder()

@@ -114,8 +114,8 @@ def holder(path: Path) -> str:
     from gpucourse.outside.names import printable
 
     try:
-        signed = parse_json(read_bounded(path, _MAX_SIGN))
-        return f"'{printable(str(signed['what']), 80)}' (process {signed['pid']:d})"
+        sign_fields = parse_json(read_bounded(path, _MAX_SIGN))
+        return f"'{printable(str(sign_fields['what']), 80)}' (process {sign_fields['pid']:d})"
     except (ValueError, KeyError, TypeError, OSError):
         return "another gpucourse command"
 

@@ -17,8 +17,8 @@ def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
     """Yield the content of `path`, which the block may change; it is stored at the end of the block if it changed. An error in
     the block leaves the file unchanged. Raises the errors of `read_mapping` and `hold_lock`."""
     with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
-        before = read_mapping(path)
-        values = dict(before)
+        former_bytes = read_mapping(path)
+        values = dict(former_bytes)
         yield values
-        if values != before:
+        if values != former_bytes:
             write_record(path, {"version": MAPPING_VERSION, **values})

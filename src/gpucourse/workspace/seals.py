@@ -74,8 +74,8 @@ def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
     record that was changed since is left alone, unread. `seal`: its digests, if the caller has just written them."""
     if not files.next_record.exists():
         return False
-    ((_, sealed),) = digests_inside(files.folder, [files.next_record.name])
-    if sealed is None or sealed != (read_seal(files) if seal is None else seal).get(files.record.name):
+    ((_, digests),) = digests_inside(files.folder, [files.next_record.name])
+    if digests is None or digests != (read_seal(files) if seal is None else seal).get(files.record.name):
         return False
     with storing(files.record), suppress(FileNotFoundError):  # another command has just done it
         files.next_record.replace(files.record)

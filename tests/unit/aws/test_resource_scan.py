@@ -179,7 +179,7 @@ class Places(ScriptedAccount):
 def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
     disk = {"ResourceARN": "arn:aws:ec2:eu-west-1:1:volume/vol-1", "Tags": as_tag_list(TAGS)}
     account = Places({"eu-west-1": ({"ResourceTagMappingList": [disk]}, {}), "ap-south-1": ({}, {})})
-    assert find_regions_in_use(account, besides=KNOWN) == (["eu-west-1"], "")
+    assert find_regions_in_use(account, known_regions=KNOWN) == (["eu-west-1"], "")
     [filters, _other] = [call["TagFilters"] for call in account.list_calls("get_resources")]
     assert filters == [{"Key": "Project", "Values": ["gpucourse"]}]
 
@@ -188,13 +188,13 @@ def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
 def test_find_regions_in_use_names_a_region_that_cannot_be_looked_at(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}
     account = Places({"eu-west-1": (REFUSED, disk), "eu-west-3": (REFUSED, trouble), "eu-north-1": (REFUSED, {})})
-    regions, unasked = find_regions_in_use(account, besides=KNOWN)
+    regions, unasked = find_regions_in_use(account, known_regions=KNOWN)
     assert regions == ["eu-west-1"]
     assert unasked.endswith(": eu-west-3")
 
 
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeRegions"), CloudUnreachable("no answer")])
 def test_find_regions_in_use_says_that_regions_could_not_be_listed(trouble: GpucourseError) -> None:
-    regions, unasked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), besides=KNOWN)
+    regions, unasked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), known_regions=KNOWN)
     assert regions == []
     assert "could not be listed" in unasked

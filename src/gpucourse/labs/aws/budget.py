@@ -45,7 +45,7 @@ class Budget:
         """Return whether this amount may still be spent; zero is always allowed."""
         return self.remaining is None or not usd or usd <= self.remaining
 
-    def check(self, usd: Decimal, *, over_budget: bool, command: str, less: str = LESS) -> None:
+    def check(self, usd: Decimal, *, over_budget: bool, command: str, smaller_request: str = LESS) -> None:
         """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `less`: what costs less.
 
         Raises UsageError if it does, unless `over_budget`.
@@ -53,10 +53,10 @@ class Budget:
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
-        beside = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
+        reservation = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
         raise UsageError(
-            f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{beside}",
-            hint=f"{less}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
+            f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{reservation}",
+            hint=f"{smaller_request}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
         )
 
 
@@ -79,7 +79,7 @@ def reserve(
     *,
     per_hour: Decimal,
     until: datetime,
-    less: str,
+    smaller_request: str,
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
@@ -90,7 +90,7 @@ def reserve(
     """
     usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", command.removeprefix("gpucourse ")):
-        read_budget(context, {deployment.stack}).check(usd, less=less, command=command, over_budget=over_budget)
+        read_budget(context, {deployment.stack}).check(usd, smaller_request=smaller_request, command=command, over_budget=over_budget)
         booked = Reservation(usd_per_hour=f"{per_hour:.4f}", until=until.isoformat(timespec="seconds"))
         deployment.cloud.reservation = booked
         deployments.save(context.paths, deployment, error=deployment.error)

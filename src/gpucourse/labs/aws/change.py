@@ -38,7 +38,7 @@ def make_result(
     context: Context,
     deployment: AwsDeployment,
     title: str,
-    changed: Sequence[str],
+    changes: Sequence[str],
     *,
     warnings: Sequence[str] = (),
     next_command: str = "",
@@ -48,7 +48,7 @@ def make_result(
         stack=deployment.stack,
         module=deployment.module,
         title=title,
-        changed=list(changed),
+        changed=list(changes),
         warnings=list(warnings),
         expires=deployment.cloud.expires,
         usd_per_hour=ledger.per_hour(context.paths, deployment),
@@ -65,13 +65,13 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
         setting = cidr or context.settings.ssh_cidr
         address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
         with stage(context.watch, "allow", f"letting {address_range} in"):
-            opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
+            groups = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
         deployment.cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)
         return make_result(
             context,
             deployment,
             f"SSH of {deployment.stack} is open to {address_range}",
-            opened or [f"{address_range} was allowed already"],
+            groups or [f"{address_range} was allowed already"],
             next_command=f"gpucourse ssh {deployment.module}",
         )

@@ -74,10 +74,10 @@ def replace_any_gpu(
             f"no GPU of the course can be started for module {module.id} in {region}: none is offered there within your quota",
             hint=f"gpucourse doctor --target aws --module {module.id}; without an account: --target here or --target hosts",
         )
-    best, *alternatives = candidates
+    choice_found, *alternatives = candidates
     alternatives_text = f"; then {', '.join(map(str, alternatives[:_LISTED]))}" if alternatives else ""
-    note = f"--gpu any: the cheapest node today is {best} an hour{alternatives_text}"
-    return replace(request, gpu=(best.gpu,), spot=best.market == "spot", region=region), [note]
+    note = f"--gpu any: the cheapest node today is {choice_found} an hour{alternatives_text}"
+    return replace(request, gpu=(choice_found.gpu,), spot=choice_found.market == "spot", region=region), [note]
 
 
 def _list_needs(module: Module, request: DeployRequest) -> dict[str, LabNeed]:

@@ -88,7 +88,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
             deployment,
             per_hour=ledger.per_hour(context.paths, deployment) or Decimal(0),
             until=extension.expires,
-            less="less time",
+            smaller_request="less time",
             command=extension.command,
             over_budget=over_budget,
         ):
@@ -116,13 +116,13 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         until = ledger.now() + timedelta(seconds=seconds)
         with stage(context.watch, "hold", "telling the idle agents"):
             if seconds:
-                failed = _do_on_nodes(
+                failures = _do_on_nodes(
                     context.transport, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}")
                 )
             else:
-                failed = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
-        if failed:
-            raise _same(failed, f"not every node of {deployment.stack} accepted it: {_join(failed)}")
+                failures = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
+        if failures:
+            raise _same(failures, f"not every node of {deployment.stack} accepted it: {_join(failures)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"

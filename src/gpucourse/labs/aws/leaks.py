@@ -79,7 +79,7 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     usual_regions = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "looking for the course in every other region"):
         account_id = account.identity().account
-        elsewhere, unasked = resource_scan.find_regions_in_use(account, besides=usual_regions)
+        elsewhere, unasked = resource_scan.find_regions_in_use(account, known_regions=usual_regions)
     scanned_regions = (*usual_regions, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(scanned_regions)}"):
         things = _classify(context, resource_scan.find(account, regions=scanned_regions), everyone=everyone)

@@ -395,11 +395,11 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
         return
     look = PreflightRequest(module=choice.module.id, region=choice.region, gpu=(choice.gpu,), nodes=choice.nodes)
     command = request_command(look)
-    wrong = list_blocking([describe_quota(quotas.account, [growth], choice.market, item, command) for item in assessed])
+    reasons = list_blocking([describe_quota(quotas.account, [growth], choice.market, item, command) for item in assessed])
     fitting = _count_fitting_nodes(choice, growth, assessed)
-    listed, hint = _list_reasons(wrong, fitting if fitting < choice.nodes else 0)
+    reason_lines, hint = _list_reasons(reasons, fitting if fitting < choice.nodes else 0)
     raise MissingError(
-        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{listed}",
+        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{reason_lines}",
         hint=hint,
     )
 
@@ -410,8 +410,8 @@ def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> 
 
     Raises the errors of `Account.call`.
     """
-    listed = instances.find(account, stack=existing.uid)
-    running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
+    instances_now = instances.find(account, stack=existing.uid)
+    running = Counter(instance.instance_type for instance in instances_now if instance.state in {"pending", "running"})
     whole = need.with_workers(instance_type=existing.cloud.instance_type)
     missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
     return replace(whole, machines=tuple(missing), smaller="")

@@ -76,12 +76,12 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
     if ask_nodes:
         _ask_nodes(context.transport, labs, views)
     recorded = {lab.uid for lab in labs}
-    every = [instance for region in places for instance in _read_instances(answers["instances", region])]
+    all_instances = [instance for region in places for instance in _read_instances(answers["instances", region])]
     return Health(
         labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
         warnings=[
             f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
-            for vm in every
+            for vm in all_instances
             if vm.alive and vm.stack not in recorded
         ],
     )

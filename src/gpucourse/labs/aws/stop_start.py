@@ -54,16 +54,16 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         rate = ledger.per_hour(context.paths, deployment)
         comparison = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-        changed = [
+        changes = [
             f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was stopped before"
             for instance in cloud_instances
         ]
-        changed.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone")
+        changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone")
         return make_result(
             context,
             deployment,
             f"{deployment.stack} is stopped",
-            changed,
+            changes,
             warnings=[_describe_pause_end(module, until, alone=bool(cloud.backstop))],
             next_command=f"gpucourse start {deployment.module}",
         )
@@ -95,7 +95,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             deployment,
             per_hour=max(Decimal(cloud.usd_per_hour or 0), ledger.per_hour(context.paths, deployment) or Decimal(0)),
             until=datetime.fromisoformat(cloud.expires),
-            less="destroy a lab that you no longer need",
+            smaller_request="destroy a lab that you no longer need",
             command=f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}",
             over_budget=over_budget,
         )
@@ -111,20 +111,20 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             finally:  # what runs costs money, even if this was interrupted or AWS answered with an error
                 ledger.settle_if_possible(context, account, deployment)
         cloud.reservation = None  # also the reservation of a killed start: the ledger now has the lab's cost
-        late: list[list[str]] = []
+        late_nodes: list[list[str]] = []
 
         def move() -> None:
             """Move the deadline at once: an old one on the disk ends the node five minutes after its boot."""
-            late.append(_move_deadline(context.transport, deployment))
+            late_nodes.append(_move_deadline(context.transport, deployment))
 
         try:
             deployment.inventory = wait_until_ready(context, lab, on_answer=move)
         finally:
-            if not late:  # not all answer; the others still get the deadline on record
+            if not late_nodes:  # not all answer; the others still get the deadline on record
                 move()
         deployments.save(context.paths, deployment, "ready")
-        changed = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
-        return make_result(context, deployment, f"{deployment.stack} is back", changed, warnings=late[0])
+        changes = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
+        return make_result(context, deployment, f"{deployment.stack} is back", changes, warnings=late_nodes[0])
 
 
 def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:

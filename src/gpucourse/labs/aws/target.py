@@ -50,7 +50,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about cost and access."""
-        typed = {
+        flags = {
             "--gpu": request.gpu,
             "--size": request.size,
             "--spot": request.spot is not None,
@@ -59,7 +59,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
             "--ssh-cidr": request.ssh_cidr,
             "--yes-over-budget": request.over_budget,
         }
-        return [flag for flag, value in typed.items() if value]
+        return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that cost nothing."""

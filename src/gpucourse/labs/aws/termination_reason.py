@@ -25,11 +25,11 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     """Return why an instance ended or stopped, as far as AWS's code and the clock show. `expires`: the lab's deadline."""
     code, end = instance.reason_code, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
-    late = deadline is not None and end is not None and end >= deadline - SLACK
+    is_late = deadline is not None and end is not None and end >= deadline - SLACK
     if code in TAKEN_BACK:
         return "AWS took the spot instance back"
     if code in FROM_INSIDE:
-        return "its deadline passed" if late else "it powered itself off: it was idle, or a command on it did that"
+        return "its deadline passed" if is_late else "it powered itself off: it was idle, or a command on it did that"
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "a person stopped it through the account"

@@ -143,7 +143,7 @@ class HereLab:
         """End and remove everything that `down` missed."""
         health.end_everything(self.paths.nodes, self.deployment.uid)
 
-    def _drive(self, verb: str, more: dict[str, object]) -> None:
+    def _drive(self, verb: str, extra_variables: dict[str, object]) -> None:
         spec = {
             "name": NODE,
             "role": "head",
@@ -151,7 +151,7 @@ class HereLab:
             "user": find_login(),
             "public_key": self.public_key,
             "mode": self.deployment.target,
-            **more,
+            **extra_variables,
         }
         words = [sys.executable, "-I", "-S", str(Path(driver.__file__)), verb, str(layout.description(self.paths.nodes, NODE))]
         # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all that have it.

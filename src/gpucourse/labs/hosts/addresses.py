@@ -93,10 +93,10 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
             pairs = (line.split() for line in result.stdout.decode("utf-8", "replace").splitlines())
             return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in candidates and _is_address(pair[1])}
 
-        reached = values(fleet.do_on_each(call, [host.node for host in workers]))
-    shared = next((address for address in candidates if all(address in addresses for addresses in reached)), None)
+        answers = values(fleet.do_on_each(call, [host.node for host in workers]))
+    shared = next((address for address in candidates if all(address in addresses for addresses in answers)), None)
     if shared is None:
-        silent = [host.node.typed for host, addresses in zip(workers, reached, strict=True) if not addresses]
+        silent = [host.node.typed for host, addresses in zip(workers, answers, strict=True) if not addresses]
         problem = f"cannot be reached from {', '.join(silent)}" if silent else "has no address at which all others reach it"
         raise InfrastructureError(
             f"{head.node.typed} {problem}; tried: {', '.join(candidates)}",
@@ -104,7 +104,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
             f"{ports[0]} to {ports[1]}: ask the administrator of their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
-    for host, addresses in zip(workers, reached, strict=True):
+    for host, addresses in zip(workers, answers, strict=True):
         nodes.append(replace(host.node, private_address=addresses[shared]))
     for node in nodes:
         seconds = time.monotonic() - start_s

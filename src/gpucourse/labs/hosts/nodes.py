@@ -56,11 +56,11 @@ def enter(
     nodes = [_pin_former_key(_node(context.settings, index, route), former_by_address) for index, route in enumerate(routes)]
     nodes = pin_host_keys(nodes, trust)
     routes_by_name = {node.name: route for node, route in zip(nodes, routes, strict=True)}
-    opened = do_on_each(nodes, lambda node: _open(context, node, routes_by_name[node.name], key))
-    links = {outcome.node.name: outcome.value for outcome in opened if outcome.value is not None}
+    outcomes = do_on_each(nodes, lambda node: _open(context, node, routes_by_name[node.name], key))
+    links = {outcome.node.name: outcome.value for outcome in outcomes if outcome.value is not None}
     fleet = Fleet(context.transport, [link.node for link in links.values()], links=links)
     try:
-        check_answers(opened)
+        check_answers(outcomes)
         entered = _examine(context, fleet)
     except BaseException:
         fleet.close()

@@ -80,13 +80,13 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags for machines, their keys, their fingerprints, and whether runs may compute on a login node."""
-        typed = {
+        flags = {
             "--hosts": request.hosts,
             "--key": request.key,
             "--trust": request.trust,
             "--on-login-node": request.on_login_node,
         }
-        return [flag for flag, value in typed.items() if value]
+        return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: they have no meaning on nodes that this program creates."""

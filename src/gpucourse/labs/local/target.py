@@ -61,8 +61,8 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """Return the flags about the network between the nodes, and about the source of their Slurm."""
-        typed = {"--link": request.link, "--unpack-slurm": request.unpack_slurm}
-        return [flag for flag, value in typed.items() if value]
+        flags = {"--link": request.link, "--unpack-slurm": request.unpack_slurm}
+        return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for these flags: both are only for simulated nodes."""

@@ -97,8 +97,8 @@ class ComparedRow:
     def list_marks(self) -> set[str]:
         """Return the marks of all numbers that differ from the first one; an empty one for a difference larger than the
         spreads."""
-        base, *others = self.values
-        numbers = [value for value in others if base and value and value.number is not None and value.text != base.text]
+        base, *other_values = self.values
+        numbers = [value for value in other_values if base and value and value.number is not None and value.text != base.text]
         return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
 
 
@@ -154,16 +154,16 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
 
 def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
     """Yield the values of a run's table, each named by its row and its column."""
-    first, *others = table.columns
+    first, *other_columns = table.columns
     first_time: Spread | None = None
     for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MAX_ROWS], 1):
-        name = printable(str(row.get(first.key)), MAX_TEXT) if others else f"row {number}"
-        if others and isinstance(row.get(first.key), int | float):
+        name = printable(str(row.get(first.key)), MAX_TEXT) if other_columns else f"row {number}"
+        if other_columns and isinstance(row.get(first.key), int | float):
             name = f"{first.title} {name}"
         time = _read_time(row)
         first_time = first_time or time
         times = (time, first_time.divide(time)) if time and first_time else ()
-        for column in others or [first]:
+        for column in other_columns or [first]:
             if row.get(column.key) is not None:
                 yield f"{name} · {column.title}", replace(_measure(row[column.key], column.digits), times=times)
 

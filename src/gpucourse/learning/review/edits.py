@@ -27,8 +27,8 @@ NO_COPY = "edited, and no copy of it is with the run"
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
     """Return what the learner edited and handed in, by the exercise's number; exercises without edits are left out."""
-    every = (exercise for module in context.catalog.modules for exercise in module.exercises)
-    return {exercise.id: edits for exercise in every if (edits := list_edits(context, exercise))}
+    exercises = (exercise for module in context.catalog.modules for exercise in module.exercises)
+    return {exercise.id: edits for exercise in exercises if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
@@ -86,13 +86,13 @@ def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple
             try:
                 original = (context.folders.exercises / place).read_bytes()
                 file = file_inside(runs.files_of(context.paths, record).folder, f"{folder}/{name}")
-                edited = read_bounded(file, MAX_BYTES)
+                content = read_bounded(file, MAX_BYTES)
             except (OutsideError, OSError):
                 if not part:
                     edits.append(FileEdit(file=name, part=False, added=None, removed=None, note=NO_COPY))
                 continue
-            if edited != original:
-                edits.append(compare_files(name, original, edited, part=part))
+            if content != original:
+                edits.append(compare_files(name, original, content, part=part))
     return tuple(edits)
 
 

@@ -36,11 +36,11 @@ class SlurmController:
 
         `meanings`: what their logs mean.
         """
-        listed = self.output(_SINFO)
-        if listed["code"]:
-            complaint = f"Slurm does not answer: {listed['errors'].strip()[-200:]}"
+        text = self.output(_SINFO)
+        if text["code"]:
+            complaint = f"Slurm does not answer: {text['errors'].strip()[-200:]}"
             return {**daemon_states, head: daemon_states[head] or reports.explain(complaint, meanings.get(head, ""))}
-        states = reports.states(listed["output"])
+        states = reports.states(text["output"])
         if held_jobs := self._list_held_jobs():
             states[head] = f"Slurm holds back job {', '.join(held_jobs)}: its start had failed"
         return {

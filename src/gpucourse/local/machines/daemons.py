@@ -42,10 +42,10 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
     return ["munged", "sshd", "slurmctld" if machine["role"] == "head" else "slurmd"]
 
 
-def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
+def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
     in `anew` restarts. Return whether anything had to start. Raises DaemonFailed, OSError."""
-    stale = _configure(machine) | set(anew)
+    stale = _configure(machine) | set(restarts)
     has_started = False
     for name in list_daemons(machine):
         if name in stale:

@@ -50,9 +50,9 @@ def bind(source: str, target: str, *, read_only: bool = False, recursive: bool =
 def find_mounts_below(folder: str) -> list[str]:
     """Return the outermost folders below `folder` that are mount points."""
     lines = Path("/proc/self/mounts").read_bytes().splitlines()
-    named = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
-    below = sorted({place for place in map(os.fsdecode, named) if place.startswith(f"{folder}/") and Path(place).is_dir()})
-    return [place for place in below if not any(place.startswith(f"{parent}/") for parent in below)]
+    places = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
+    mounts = sorted({place for place in map(os.fsdecode, places) if place.startswith(f"{folder}/") and Path(place).is_dir()})
+    return [place for place in mounts if not any(place.startswith(f"{parent}/") for parent in mounts)]
 
 
 def keep_mounts_private() -> None:

@@ -36,11 +36,11 @@ def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[s
     for handle in handles:
         kernel.enter(handle)
     os.chdir("/")
-    inside = os.fork()  # only a child is in the machine's own process namespace
-    if inside == 0:
+    child = os.fork()  # only a child is in the machine's own process namespace
+    if child == 0:
         _tell_result(tell, action)
         os._exit(0)
-    os.waitpid(inside, 0)
+    os.waitpid(child, 0)
 
 
 def _connect(outer: int, machine: Mapping[str, Any]) -> None:

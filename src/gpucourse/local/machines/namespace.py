@@ -99,15 +99,15 @@ class MachineNamespace:
         if name and name not in self._first:
             raise ConnectionRefusedError(f"{name} is off")
         owners = (self._first[name] if name else "self", "self")
-        inside, outside = (os.open(f"/proc/{owner}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for owner in owners)
+        machine_network, host_network = (os.open(f"/proc/{owner}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for owner in owners)
         try:
-            kernel.enter(inside)
+            kernel.enter(machine_network)
             with socket.socket() as line:
                 self._answer(request, {}, (line.fileno(),))
         finally:
-            kernel.enter(outside)
-            os.close(inside)
-            os.close(outside)
+            kernel.enter(host_network)
+            os.close(machine_network)
+            os.close(host_network)
 
     def _do_run(self, request: Document) -> None:
         """Run a command inside a machine, as its root."""
@@ -210,7 +210,7 @@ def _ensure_daemons(spec: Document) -> Document:
     elif spec.get("slurm"):
         if not has_started and ("*" in _SLURM.state(spec["name"]) or reports.find_distrust("self")):
             # All of them run, but the head and this machine do not reach each other: one of them has a fault.
-            daemons.ensure(spec, anew=("munged", "slurmd"))
+            daemons.ensure(spec, restarts=("munged", "slurmd"))
         _SLURM.resume(spec["name"])
     return {}
 

@@ -98,10 +98,10 @@ def parse_held_jobs(queue: str) -> list[str]:
     return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
 
 
-def states(listed: str) -> dict[str, str]:
+def states(text: str) -> dict[str, str]:
     """Return what is wrong with each node, according to Slurm, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
     node_states = {}
-    for line in listed.splitlines():
+    for line in text.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]
         if not name:
             continue

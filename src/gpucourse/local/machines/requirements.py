@@ -43,9 +43,9 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
     `layer`, packages that were unpacked aside. Raises Lacking."""
     if not sys.platform.startswith("linux"):
         raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
-    outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
+    host_programs = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
     within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
-    missing = _list_missing(outside, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
+    missing = _list_missing(host_programs, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
     if missing:
         raise Lacking(f"not installed here: {', '.join(missing)}", install_command(slurm=slurm, packages=set(missing.values())))
     _require_namespaces()

@@ -20,13 +20,13 @@ def become_root() -> None:
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own_id, f"/etc/sub{name}") for name, own_id in (("uid", os.getuid()), ("gid", os.getgid()))}
-    outside = os.getpid()
-    reader, tells = os.pipe()
+    own_pid = os.getpid()
+    reader, write_end = os.pipe()
     helper = os.fork()
     if helper == 0:
-        os._exit(_map(outside, maps, reader))
+        os._exit(_map(own_pid, maps, reader))
     kernel.unshare(kernel.NEW_USER)
-    os.write(tells, b"\n")
+    os.write(write_end, b"\n")
     if os.waitpid(helper, 0)[1]:
         raise OSError("newuidmap and newgidmap refused; see the outer namespace's log")
     os.setgid(0)

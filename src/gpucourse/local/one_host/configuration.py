@@ -41,14 +41,14 @@ def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
     environment, and the home of the node that it runs on. A job belongs to Slurm, not to the session that it was submitted
     from."""
     node = '"$SLURMD_NODENAME"'
-    added = [
+    variables = [
         f"{processes.STACK}={uid}",
         f"{processes.NODE}={uid}/{node}",
         f"GPUCOURSE_NODE={node}",
         f"SLURM_CONF={shlex.quote(str(slurm_conf))}",
         f"HOME={shlex.quote(str(nodes))}/{node}/home",
     ]
-    lines = ["#!/bin/sh", f"printf 'export %s\\n' {' '.join(added)}", f"printf 'unset %s\\n' {processes.SESSION}"]
+    lines = ["#!/bin/sh", f"printf 'export %s\\n' {' '.join(variables)}", f"printf 'unset %s\\n' {processes.SESSION}"]
     return "".join(f"{line}\n" for line in lines)
 
 

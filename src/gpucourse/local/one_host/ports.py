@@ -31,14 +31,14 @@ def choose_ports(
     """Return a port for each of `names`: the one that it had, unless another process took it meanwhile; those in `running`
     listen on theirs themselves. Raises NoneFree."""
     reusable = {name: earlier[name] for name in names if name in earlier and (name in running or free(earlier[name]))}
-    used = set(reusable.values())
+    used_ports = set(reusable.values())
     start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports
     candidates = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
     ports = {}
     for name in names:
-        port = reusable.get(name) or next((port for port in candidates if port not in used and free(port)), None)
+        port = reusable.get(name) or next((port for port in candidates if port not in used_ports and free(port)), None)
         if port is None:
             raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
         ports[name] = port
-        used.add(port)
+        used_ports.add(port)
     return ports

@@ -32,14 +32,14 @@ class LogStreams:
         if node or rank is not None:
             self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
 
-    def send(self, *, whole: bool, ended: Collection[str] = ()) -> bool:
+    def send(self, *, whole: bool, ended_names: Collection[str] = ()) -> bool:
         """Send what is new: one piece of each log; all of it for the logs in `ended`, and for every log with `whole`. Return
         whether there was anything."""
         has_sent = False
         for name, stream in self.streams.items():
             with suppress(FileNotFoundError):  # the run was removed meanwhile
                 path, offset = self._job.path("logs", name), self._sent[name]
-                self._sent[name] = self._line.send_log(stream, path, offset, self._limit, whole=whole or name in ended)
+                self._sent[name] = self._line.send_log(stream, path, offset, self._limit, whole=whole or name in ended_names)
                 has_sent = has_sent or self._sent[name] != offset
         return has_sent
 
@@ -59,7 +59,7 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
             log = _LOG.fullmatch(name)
             if log and name not in logs.streams:
                 logs.begin(name, "", int(log["rank"]) if log["rank"] else None)
-        has_sent = logs.send(whole=is_over, ended=[f"rank{rank}.log" for rank, _ in news])
+        has_sent = logs.send(whole=is_over, ended_names=[f"rank{rank}.log" for rank, _ in news])
         for rank, end in news:
             line.send(frames.RANK, 0, 0, json.dumps(dict(end, rank=rank)).encode())
             reported.add((rank, end.get("restart", 0)))

@@ -98,9 +98,9 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
     """
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
-    wrong = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
-    refusals = [(pattern, "the pattern leads out of the work folder") for pattern in wrong]
-    matches = _list_results(job, work, [pattern for pattern in globs if pattern not in wrong])
+    bad_patterns = [pattern for pattern in globs if pattern.startswith("/") or ".." in pattern.split("/")]
+    refusals = [(pattern, "the pattern leads out of the work folder") for pattern in bad_patterns]
+    matches = _list_results(job, work, [pattern for pattern in globs if pattern not in bad_patterns])
     offers: dict[str, str] = {}
     for name, path in chain(walk(outputs, ""), matches):
         if name in offers or _leads_into(path, sent_folders):

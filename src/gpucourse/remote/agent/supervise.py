@@ -54,12 +54,12 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
     if hand is not None:
         drill.end(hand)  # before the others: it would stop again the processes that have to end
         hand = None
-    killed = 0
+    was_killed = 0
     if reason != "exited":
-        killed = reap.end(job, job.read("cancelled").get("grace_s", spec["grace_s"]), members)
+        was_killed = reap.end(job, job.read("cancelled").get("grace_s", spec["grace_s"]), members)
     code = launcher.wait()
     seconds = time.monotonic() - start_s
-    killed += reap.end(job, _LEFT_GRACE_S, members)
+    was_killed += reap.end(job, _LEFT_GRACE_S, members)
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
@@ -69,7 +69,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
         os.killpg(describing.pid, signal.SIGKILL)
         describing.wait()
     scratch.remove(job)
-    finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
+    finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": was_killed})
 
 
 def finish(job: Job, end: dict[str, Any]) -> None:
@@ -88,9 +88,9 @@ def settle(job: Job) -> bool:
     if lock is None:
         return False
     if not job.has("done"):
-        killed = reap.end(job, _LEFT_GRACE_S)
+        was_killed = reap.end(job, _LEFT_GRACE_S)
         scratch.remove(job)
-        finish(job, dict(job.read_end(), killed=killed))
+        finish(job, dict(job.read_end(), killed=was_killed))
     os.close(lock)
     return True
 

@@ -57,8 +57,8 @@ def build(context: Context, content: PageContent, costs: Cost | None = None) -> 
             compared.setdefault(record.exercise, ComparedRuns(run.exercise)).add(run)
     for module in content.syllabus.modules:
         for exercise in module.exercises:
-            beside = compared.get(exercise.id)
-            page = build_side_by_side(beside) if beside and len(beside.runs) > 1 else None
+            comparison = compared.get(exercise.id)
+            page = build_side_by_side(comparison) if comparison and len(comparison.runs) > 1 else None
             yield from [page] if page else []
             yield _build_exercise(context, content, module, exercise, page[0] if page else "")
 
@@ -131,7 +131,7 @@ def _build_exercise(context: Context, content: PageContent, module: Module, exer
     open_parts, answers, signs = still_open(context, exercise)
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
-    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, yours=yours, signs=signs)
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, part_blocks=yours, signs=signs)
     return render(
         "exercise.html",
         f"exercises/{exercise.id}.html",

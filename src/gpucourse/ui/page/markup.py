@@ -65,9 +65,9 @@ def show_seconds(seconds: float | None) -> str:
     return "" if seconds is None else format_seconds(seconds)
 
 
-def show_words(content: Content, otherwise: Style = "") -> Markup:
+def show_words(content: Content, default: Style = "") -> Markup:
     """Return a sentence as HTML, with its parts between backticks as code, in its style if it has one, or in `otherwise`."""
-    words, style = html.mark_code(clean(text_of(content))), style_of(content, otherwise)
+    words, style = html.mark_code(clean(text_of(content))), style_of(content, default)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words
 
 

@@ -37,10 +37,10 @@ def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[C
         texts = [(f"{format_count(count, 'check')} not measured: {reason}", count) for reason, count in reasons]
     else:
         texts = [(f"{check.title}: not measured, {_find_reason(check)}", 1) for check in unmeasured]
-    named = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
-    rest = len(unmeasured) - sum(count for _, count in named)
-    more = [f"and {rest} more {'was' if rest == 1 else 'were'} not measured"] if rest else []
-    return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in named), *more]]
+    shown_texts = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
+    unnamed_count = len(unmeasured) - sum(count for _, count in shown_texts)
+    remainder_words = [f"and {unnamed_count} more {'was' if unnamed_count == 1 else 'were'} not measured"] if unnamed_count else []
+    return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in shown_texts), *remainder_words]]
 
 
 def _list_failed(verdict: ExerciseVerdict) -> list[CheckResult]:
@@ -53,15 +53,15 @@ def _find_reason(check: CheckResult) -> str:
     return check.observed.removeprefix("not measured").removeprefix(": ") or "needs a GPU"
 
 
-def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
+def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
     """Return a line for each of the first checks that did not pass, with its hint, and the number of the others."""
     lines: list[Cell] = []
-    bad = _list_failed(verdict)
-    for check in bad[:most]:
+    failed_checks = _list_failed(verdict)
+    for check in failed_checks[:limit]:
         text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
         lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
-    if len(bad) > most:
-        lines.append(Cell(f"{UNICODE.bad} and {len(bad) - most} more did not pass", "bad"))
+    if len(failed_checks) > limit:
+        lines.append(Cell(f"{UNICODE.bad} and {len(failed_checks) - limit} more did not pass", "bad"))
     return lines
 
 
@@ -77,7 +77,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
     columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]
-    passed = sum(verdict.verdict == "passed" for _, verdict in verdicts)
+    pass_count = sum(verdict.verdict == "passed" for _, verdict in verdicts)
     regressions = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
     return View(
         blocks=[
@@ -85,7 +85,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
             facts(hints, title="Where to look"),
         ],
         footer=[
-            f"{passed} of {len(rechecks)} exercises pass.",
+            f"{pass_count} of {len(rechecks)} exercises pass.",
             *([f"No longer passed: {', '.join(regressions)}"] if regressions else []),
         ],
         mode=SIMULATED if any(verdict.mode == SIMULATED for _, verdict in verdicts) else "",

@@ -33,10 +33,10 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
     remarks = [*(note for plan in plans for note in plan.notes), *proposal.notes, *_warnings(proposal.findings)]
     module = plans[0].choice.module
     if proposal.later:
-        later = ", ".join(choice.gpu.upper() for choice in proposal.later)
+        later_gpus = ", ".join(choice.gpu.upper() for choice in proposal.later)
         gpus = " and ".join(plan.deployment.gpu.upper() for plan in plans)
         remarks.append(
-            f"The quota allows only one of these labs at a time: {gpus} now, {later} after it. When you are done with {gpus}: "
+            f"The quota allows only one of these labs at a time: {gpus} now, {later_gpus} after it. When you are done with {gpus}: "
             f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
     blocks.append(Items(remarks, title="Good to know", style="warn"))

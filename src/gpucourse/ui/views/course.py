@@ -48,7 +48,7 @@ _BAR = 20  # columns of a bar that shows how far a module is
 
 
 def catalog(
-    modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = (), grade: Grade | None = None
+    modules: Sequence[Module], progress: Progress, errors: Sequence[ManifestError] = (), grade: Grade | None = None
 ) -> View:
     """Show the syllabus: every exercise with its time and the learner's progress, every module with its points."""
     parts = grade.parts if grade else ()
@@ -62,15 +62,15 @@ def catalog(
         )
         for entry in modules
     ]
-    complaints = [text for error in broken for text in error.complaints]
+    complaints = [text for error in errors for text in error.complaints]
     blocks.append(Items(complaints, title="Modules that cannot be read", style="bad"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
-    passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
+    pass_count = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     done_text = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = ""
     if grade and grade.points:
         total = f" {format_points(grade.earned)} of {format_points(grade.points)} points: gpucourse grade."
-    footer = [f"{passed} of {len(ids)} exercises passed{done_text}.{total}"] if ids else []
+    footer = [f"{pass_count} of {len(ids)} exercises passed{done_text}.{total}"] if ids else []
     return View(title="The course", blocks=blocks, footer=footer, next="gpucourse next" if ids else "")
 
 
@@ -124,7 +124,7 @@ def exercise(
     *,
     answers: Sequence[AnswerResult] = (),
     open_parts: Sequence[str] = (),
-    yours: Sequence[Block] = (),
+    part_blocks: Sequence[Block] = (),
     signs: Signs | None = None,
 ) -> View:
     """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, what is open.
@@ -145,7 +145,7 @@ def exercise(
             ]
         ),
         Items(exercise.tasks, title="What to do", numbered=True),
-        *yours,
+        *part_blocks,
         _parameters(exercise.parameters),
         _questions(exercise.questions, {answer.id: answer for answer in answers}),
         _checks(exercise.checks),

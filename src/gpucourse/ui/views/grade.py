@@ -56,11 +56,11 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
-    changed = [f"{name}: {', '.join(files[:6])}" for name, files in result.changed.items()]
+    changed_files = [f"{name}: {', '.join(files[:6])}" for name, files in result.changed.items()]
     blocks += [
         Paragraph("" if no_points else _say_total(result), "strong"),
         Paragraph(_signs(list(result.signs.values())) if result.signs else ""),
-        Items(changed, title="Changed after the run, so it gives no points", style="bad"),
+        Items(changed_files, title="Changed after the run, so it gives no points", style="bad"),
     ]
     footer = ["Points come from evidence: what a run recorded, what is handed in, what was answered."]
     if result.waiting:
@@ -92,10 +92,10 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
     return view._replace(blocks=[about, seal, *view.blocks])
 
 
-def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
+def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
     """Show a row for every bundle of a class, by name: points, what waits for a review, the progress, what was edited."""
     rows: list[Sequence[Content]] = []
-    ordered = sorted(graded, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
+    ordered = sorted(bundles, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
     for item in ordered:
         result = item.grade
         files = len(item.bundle.changed) or sum(map(len, result.changed.values()))
@@ -115,11 +115,11 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
         )
     numbers = map(right, ("points", "to review", "done", "lines edited", "parts not judged here"))
     columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
-    earned = sorted(item.grade.earned for item in graded)
+    earned = sorted(item.grade.earned for item in bundles)
     middle = (
-        f"median {format_points(statistics.median(earned))} of {format_points(graded[0].grade.points)} points" if graded else ""
+        f"median {format_points(statistics.median(earned))} of {format_points(bundles[0].grade.points)} points" if bundles else ""
     )
-    count = format_count(len(graded), "bundle") + (f", and {broken} that cannot be opened" if broken else "")
+    count = format_count(len(bundles), "bundle") + (f", and {broken_count} that cannot be opened" if broken_count else "")
     waiting = next((item.bundle for item in ordered if item.grade.waiting), None)
     return View(
         title="Class",
@@ -128,10 +128,10 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
     )
 
 
-def edits(graded: GradedBundle, exercise: str) -> View:
+def edits(bundle: GradedBundle, exercise: str) -> View:
     """Show what a learner changed in the files of one exercise, as a diff against the course's files."""
     blocks: list[Block] = []
-    for edit in graded.edits.get(exercise, ()):
+    for edit in bundle.edits.get(exercise, ()):
         counts = "" if edit.added is None else f": {edit.added} added, {edit.removed} removed"
         blocks += [
             Paragraph(f"{edit.file}{counts}{', which the learner writes' if edit.part else ''}", "strong"),
@@ -139,7 +139,7 @@ def edits(graded: GradedBundle, exercise: str) -> View:
             Paragraph(edit.note, "dim"),
         ]
     none = Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in.")
-    return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=blocks or [none])
+    return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 
 def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
@@ -214,7 +214,7 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
     for author, date, result, edits in grades:
-        edited = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in edits.items()}
+        changed_lines = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in edits.items()}
         for part in result.parts:
             for row in part.rows:
                 cells = [
@@ -227,15 +227,15 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     row.waiting,
                     row.level,
                     list_missing(row.pieces, names=True),
-                    sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
+                    sum(changed_lines.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
                 lines.writerow([_safe(cell) for cell in (author, date, *cells)])
         name = (_safe(author), _safe(date))
         if result.quiz:
             lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, *[""] * 4])
-        judged = _name_learner_judged(result, result.learner_judged)
-        total = (result.points, result.earned, result.waiting, "", "", sum(edited.values()), judged)
+        learner_judged = _name_learner_judged(result, result.learner_judged)
+        total = (result.points, result.earned, result.waiting, "", "", sum(changed_lines.values()), learner_judged)
         lines.writerow([*name, "", "total", "All points", "course", *total])
         lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, *[""] * 4])
     return page.getvalue()

@@ -73,10 +73,10 @@ def destroy_result(
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
         return View(blocks=[nothing], footer=["What a lost workspace may have left on AWS: gpucourse leaks"])
     clean = [] if whole else [receipt for receipt in receipts if not receipt.leftovers and not receipt.forgotten]
-    others = [part for receipt in receipts if receipt not in clean for part in _receipt(receipt)]
+    other_parts = [part for receipt in receipts if receipt not in clean for part in _receipt(receipt)]
     modes = {receipt.mode for receipt in receipts}
     return View(
-        blocks=[Lines(list(map(_say_removed, clean))), *others],
+        blocks=[Lines(list(map(_say_removed, clean))), *other_parts],
         footer=[f"Receipts: {shorten_path(folder)}"] if folder is not None else [],
         mode=SIMULATED if SIMULATED in modes else "",
     )

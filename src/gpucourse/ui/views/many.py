@@ -37,9 +37,9 @@ def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> V
         blocks.append(sweep_table(record))
     files = [("file" if result.own_script else "deliverable", str(path)) for path in result.files] if whole else []
     blocks.append(facts([("saved in", shorten_path(result.folder)), *files]))
-    good = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
-    count_text = f"{good} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
-    is_good = good == len(record.points)
+    good_count = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
+    count_text = f"{good_count} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
+    is_good = good_count == len(record.points)
     runs = [point.run for point in record.points if point.run]
     return View(
         title=f"{result.own_script or record.exercise}  by {record.parameter}",

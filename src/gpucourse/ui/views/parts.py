@@ -30,12 +30,12 @@ SLOW_S = 3.0
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
     """Show what `try` found: for each part its verdict, the reason, where, what it printed, and what to do next. `next_step`:
     the command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
-    slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
-    footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
+    longest_wait_s = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
+    footer = f"This took {format_seconds(longest_wait_s)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
         blocks=[block for item in tried_parts for block in _try_part(exercise, item, watched)],
-        footer=[footer] if slow > SLOW_S and not watched else [],
+        footer=[footer] if longest_wait_s > SLOW_S and not watched else [],
         next=next_step,
     )
 

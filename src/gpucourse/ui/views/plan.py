@@ -66,8 +66,8 @@ def parameters(values: Mapping[str, object]) -> str:
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
     """Return variables as `--env` accepts them: `values` with their values, `handed_on` by name alone."""
-    typed = [f"{name}={quote_word(value)}" for name, value in values.items()]
-    return "  ".join([*typed, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
+    assignments = [f"{name}={quote_word(value)}" for name, value in values.items()]
+    return "  ".join([*assignments, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
 
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:

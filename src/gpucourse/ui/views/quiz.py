@@ -44,20 +44,20 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
         question_ids = {item.id for item in quiz.questions if item.lesson == lesson.id}
         rows.append((lesson.title, str(len(right_ids & question_ids)), str(len(question_ids))))
     explanations = {item.id: item.explanation for item in quiz.questions}
-    wrong = [(item.id, explanations[item.id]) for item in results if item.id not in right_ids]
+    wrong_items = [(item.id, explanations[item.id]) for item in results if item.id not in right_ids]
     finished_count = sum(attempt.ended is not None for attempt in tries.tries)
     return View(
         title=quiz.title,
         blocks=[
             table([wrapped("lesson"), right("right"), right("of")], rows),
-            Facts(wrong, title="Wrong answers, and why"),
-            Paragraph(f"{len(right_ids)} of {len(results)} right", "strong" if wrong else "good"),
+            Facts(wrong_items, title="Wrong answers, and why"),
+            Paragraph(f"{len(right_ids)} of {len(results)} right", "strong" if wrong_items else "good"),
         ],
         footer=[f"{format_count(finished_count, 'attempt')} so far. Another: gpucourse quiz --again"],
     )
 
 
-def open_attempt(quiz: Quiz, answered: int, right: int) -> View:
+def open_attempt(quiz: Quiz, answer_count: int, right_count: int) -> View:
     """Show an attempt that is still open."""
-    progress = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
+    progress = f"{answer_count} of {len(quiz.questions)} answered, {right_count} right so far"
     return View(title=quiz.title, blocks=[Paragraph(progress)], footer=["Continue: gpucourse quiz"])

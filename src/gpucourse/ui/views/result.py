@@ -62,7 +62,7 @@ def result(
     if metrics is not None and exercise is not None:
         part = _find_main_table(exercise, metrics)
     elif record.state != "succeeded":
-        part = next(iter(slurm.jobs(record, exercise, measured=False)), None)
+        part = next(iter(slurm.jobs(record, exercise, are_measured=False)), None)
     view = View(
         title=f"{record.subject}{f'  {exercise.title}' if exercise else ''}",
         headline=headline(record, verdict),
@@ -71,11 +71,11 @@ def result(
     )
     for brief_facts, brief in ((False, False), (True, False), (True, True)):
         lines = [*_failure(record, view.next), *(list_open_checks(verdict, brief=brief) if verdict else ())]
-        below: list[Block] = [Lines(lines), _facts(record, files, exercise, verdict, prediction, brief=brief_facts)]
-        whole = view._replace(blocks=[*([part] if part else []), *below])
+        blocks_below: list[Block] = [Lines(lines), _facts(record, files, exercise, verdict, prediction, brief=brief_facts)]
+        whole = view._replace(blocks=[*([part] if part else []), *blocks_below])
         if _count_lines(whole) <= LINES:
             return whole
-    return _shorten_table(view, part, below) if isinstance(part, Table) and len(part.rows) > WHOLE_ROWS else whole
+    return _shorten_table(view, part, blocks_below) if isinstance(part, Table) and len(part.rows) > WHOLE_ROWS else whole
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
@@ -83,8 +83,8 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
     right."""
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
-    wrong = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
-    parts = facts([*wrong[:1], ("your part" if not wrong else "", f"open: {open_files}" if open_files and not wrong else "")])
+    wrong_parts = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
+    parts = facts([*wrong_parts[:1], ("your part" if not wrong_parts else "", f"open: {open_files}" if open_files and not wrong_parts else "")])
     return View(
         title=f"{verdict.exercise}  run {verdict.run}",
         headline=headline(record, verdict),

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
 
 
-def runs(listed: Sequence[ListedRun]) -> View:
+def runs(rows: Sequence[ListedRun]) -> View:
     """Show every run, the newest last."""
-    if not listed:
+    if not rows:
         return View(blocks=[Paragraph("There are no runs yet.")], next="gpucourse next")
     columns: list[Column | str] = ["run", "ran", "state", "checks", right("ranks", spare=True), right("took", spare=True)]
     columns += [right("age"), wrapped("note")]
-    newest = listed[-1].record.id
-    modes, names = {run.record.mode for run in listed}, name_subjects(run.record for run in listed)
+    newest = rows[-1].record.id
+    modes, names = {run.record.mode for run in rows}, name_subjects(run.record for run in rows)
     return View(
-        blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in listed])],
+        blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in rows])],
         footer=[f"The newest one's logs: gpucourse logs {newest}"],
         mode=SIMULATED if SIMULATED in modes else "",
     )
@@ -69,7 +69,7 @@ def details(
     blocks: list[Block] = [summary(record)]
     if record.state != "succeeded":
         blocks.append(failure(record))
-        blocks.extend(slurm.jobs(record, exercise, measured=metrics is not None))
+        blocks.extend(slurm.jobs(record, exercise, are_measured=metrics is not None))
         blocks.extend(diagnoses(record.diagnoses))
     blocks.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
@@ -165,7 +165,7 @@ def _full_logs(record: RunRecord) -> Cell | None:
 def failure(record: RunRecord) -> Facts:
     """Return what failed first, and how each node ended; empty for a run that went well."""
     first = record.first_failure
-    bad = [
+    failed_exits = [
         node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm
     ]
     return facts(
@@ -174,7 +174,7 @@ def failure(record: RunRecord) -> Facts:
             ("restarts", f"{record.restarts} of {record.max_restarts}" if record.max_restarts else ""),
             (
                 "nodes",
-                "\n".join(_node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in bad),
+                "\n".join(_node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in failed_exits),
             ),
             ("error", record.error),
         ],

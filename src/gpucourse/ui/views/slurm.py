@@ -61,20 +61,20 @@ def summary(record: RunRecord) -> str:
 
 def describe_later(record: RunRecord) -> str:
     """Return the jobs that a run's own jobs submitted and that still run; empty if there are none."""
-    later = record.slurm.later if record.slurm else []
-    if not later:
+    later_jobs = record.slurm.later if record.slurm else []
+    if not later_jobs:
         return ""
-    names = [f"{job.job} {job.name}".strip() for job in later[:MAX_NAMED]]
-    more = f" and {len(later) - MAX_NAMED} more" if len(later) > MAX_NAMED else ""
-    return f"{format_count(len(later), 'job')} still running, submitted by this run: {', '.join(names)}{more}"
+    names = [f"{job.job} {job.name}".strip() for job in later_jobs[:MAX_NAMED]]
+    remainder_words = f" and {len(later_jobs) - MAX_NAMED} more" if len(later_jobs) > MAX_NAMED else ""
+    return f"{format_count(len(later_jobs), 'job')} still running, submitted by this run: {', '.join(names)}{remainder_words}"
 
 
-def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Block]:
+def jobs(record: RunRecord, exercise: Exercise | None, *, are_measured: bool) -> list[Block]:
     """Return the jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
     if (
-        measured
+        are_measured
         and exercise is not None
         and any(manifest_table.rows == "metrics.slurm.jobs" for manifest_table in exercise.tables)
     ):

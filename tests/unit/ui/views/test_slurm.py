@@ -28,19 +28,19 @@ RUN = SlurmRun(
 
 
 def test_jobs_of_a_failed_run_are_in_the_words_of_slurm() -> None:
-    blocks = slurm.jobs(record(state="failed", slurm=RUN), None, measured=False)
+    blocks = slurm.jobs(record(state="failed", slurm=RUN), None, are_measured=False)
     rows = [line.split() for line in text(View(title="", blocks=tuple(blocks))).splitlines()]
     assert ["7", "FAILED", "NonZeroExitCode", "node1", "3", "0"] in rows
     assert ["8", "CANCELLED", "(asked", "for)", "Dependency", "–", "1"] in rows
 
 
 def test_jobs_are_left_out_without_slurm_or_if_the_exercise_shows_them() -> None:
-    assert slurm.jobs(record(), None, measured=True) == []
+    assert slurm.jobs(record(), None, are_measured=True) == []
     columns = ({"key": "job", "title": "job"},)
     table = MetricsTable.model_validate({"title": "Jobs", "rows": "metrics.slurm.jobs", "columns": columns})
     with_table = exercise().model_copy(update={"tables": (table,)})
-    assert slurm.jobs(record(slurm=RUN), with_table, measured=True) == []
-    assert slurm.jobs(record(slurm=RUN), with_table, measured=False), "nothing was measured, so that its table is empty"
+    assert slurm.jobs(record(slurm=RUN), with_table, are_measured=True) == []
+    assert slurm.jobs(record(slurm=RUN), with_table, are_measured=False), "nothing was measured, so that its table is empty"
 
 
 def test_summary_counts_the_jobs_of_a_run() -> None:

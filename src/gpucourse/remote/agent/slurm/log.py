@@ -33,9 +33,9 @@ def add_line(job: Job, text: str) -> None:
         log.write((text.rstrip("\n") + "\n").encode())
 
 
-def note(job: Job, first: str, *more: str) -> None:
+def note(job: Job, first: str, *details: str) -> None:
     """Add a sentence with its time, and more lines below it."""
-    add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
+    add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in details)]))
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:

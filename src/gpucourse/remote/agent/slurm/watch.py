@@ -36,8 +36,8 @@ def look(job: Job) -> list[Row]:
         old_rows: list[Row] = last_look.get("jobs") or jobs.make_rows(job)
         try:
             new_rows = _query_rows(job, old_rows)
-            over = bool(new_rows) and all(map(words.is_over, new_rows))
-            later = jobs.list_later_jobs(job) if over else []
+            has_ended = bool(new_rows) and all(map(words.is_over, new_rows))
+            later = jobs.list_later_jobs(job) if has_ended else []
         except commands.Controller as error:
             if not last_look.get("silent"):
                 log.note_silence(job, error.message)
@@ -46,7 +46,7 @@ def look(job: Job) -> list[Row]:
         if last_look.get("silent"):
             log.note(job, "Slurm answers again")
         log.note_changes(job, old_rows, new_rows)
-        if over:
+        if has_ended:
             new_rows = _add_details(new_rows)
             log.add_error_files(job, new_rows)
             log.warn_of_unshared_folder(job, new_rows)
