@@ -110,9 +110,9 @@ def change_by_the_future(model: nn.Module) -> float:
     """Return how much the guesses for the first half of a piece change when its second half does. Anything but 0 is
     cheating."""
     original = pieces(held_out)[0][:1]
-    changed = original.clone()
-    changed[:, CONTEXT // 2 :] = (changed[:, CONTEXT // 2 :] + 1) % vocabulary
-    return (model(original) - model(changed))[:, : CONTEXT // 2].abs().max().item()
+    altered = original.clone()
+    altered[:, CONTEXT // 2 :] = (altered[:, CONTEXT // 2 :] + 1) % vocabulary
+    return (model(original) - model(altered))[:, : CONTEXT // 2].abs().max().item()
 
 
 @torch.no_grad()

@@ -72,9 +72,9 @@ def settings_of_other() -> list[str]:
 
 def watch_other() -> int:
     """Run the other exercise as a separate process, and return its exit code. It ends when this script ends."""
-    beside = Path(__file__).resolve().with_name(OTHERS[args.watched])
+    other_script = Path(__file__).resolve().with_name(OTHERS[args.watched])
     folder = out / f"watched-{args.watched}"
-    words = [sys.executable, "-u", str(beside), *settings_of_other()]
+    words = [sys.executable, "-u", str(other_script), *settings_of_other()]
     child = subprocess.Popen(words, env={**os.environ, "GPUCOURSE_OUT": str(folder)})
     signal.signal(signal.SIGTERM, lambda number, _frame: (child.terminate(), sys.exit(128 + number)))
     try:

@@ -79,7 +79,7 @@ rows: list[dict] = []
 allocations: list[dict] = []
 
 
-def record(n: int, processor: str, kind: str, seconds: list[float], wrong: float) -> float:
+def record(n: int, processor: str, kind: str, seconds: list[float], wrong_percent: float) -> float:
     """Add one line to the table; return the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
@@ -91,7 +91,7 @@ def record(n: int, processor: str, kind: str, seconds: list[float], wrong: float
         "size": n, "device": processor, "what": kind, "name": f"{n}: {processor}, {kind}", **bench.spread_ms(seconds),
         "gflop_per_s": None if is_refused else 1e3 * tflops, "refused": is_refused,
         "percent_of_peak": 100 * tflops / peak if peak and not is_refused else None,
-        "error": wrong, "error_of_allowed": wrong / TOLERANCE[args.dtype],
+        "error": wrong_percent, "error_of_allowed": wrong_percent / TOLERANCE[args.dtype],
     })  # fmt: skip
     return median
 
@@ -130,12 +130,12 @@ def experiment(n: int) -> dict:
     copies = bench.measure(
         copies_only, CPU, budget_s=0.1
     )  # measured separately: the difference of two noisy times can be negative
-    exact_a, right = a.to(reference_dtype), b.to(reference_dtype)
-    slow = bench.measure(lambda: exact_a @ right, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
-    slow_s = record(n, reference, "warm", slow, error(exact_a @ right, a, b))
+    exact_a, factor = a.to(reference_dtype), b.to(reference_dtype)
+    cpu_time = bench.measure(lambda: exact_a @ factor, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
+    slow_s = record(n, reference, "warm", cpu_time, error(exact_a @ factor, a, b))
     return {"size": n, "first_call_ms": 1e3 * cold[0], "warm_ms": 1e3 * fast_s, "with_copies_ms": 1e3 * copies_s,
             "reference_ms": 1e3 * slow_s, "speedup": slow_s / fast_s, "speedup_with_copies": slow_s / copies_s,
-            "copies_ms": 1e3 * bench.percentile(copies, 50), "slow_least_s": min(slow),
+            "copies_ms": 1e3 * bench.percentile(copies, 50), "slow_least_s": min(cpu_time),
             "cold_over_warm": cold[0] / fast_s}  # fmt: skip
 
 

@@ -83,13 +83,13 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
     if collective == "broadcast":
         return lambda: dist.broadcast(contribution, src=0), contribution, contribution, pattern + 1
     if collective == "all_gather":
-        own_share, every = contribution[: count // size].clone(), torch.full_like(pattern, math.nan)
+        own_share, gathered = contribution[: count // size].clone(), torch.full_like(pattern, math.nan)
         expectation = torch.cat([pattern[: count // size] + (other_rank + 1) for other_rank in range(size)])
-        return lambda: gather(every, own_share), own_share, every, expectation
+        return lambda: gather(gathered, own_share), own_share, gathered, expectation
     if not scatters:
         return lambda: dist.all_reduce(contribution), contribution, contribution[part], total[part]
-    received = torch.full_like(pattern[part], math.nan)
-    return lambda: scatter(received, contribution), contribution, received, total[part]
+    buffer = torch.full_like(pattern[part], math.nan)
+    return lambda: scatter(buffer, contribution), contribution, buffer, total[part]
 
 
 # --- the experiment: every size is first checked, then timed -----------------------------------------------------------

@@ -66,9 +66,9 @@ def slowest(seconds: list[float]) -> list[float]:
     return times.tolist()
 
 
-def wrong_elements(tensor: torch.Tensor, right: float) -> int:
+def wrong_elements(tensor: torch.Tensor, reference: float) -> int:
     """Return how many elements are not exactly the expected one. NaN differs from everything, so it counts."""
-    return int((tensor != right).sum())
+    return int((tensor != reference).sum())
 
 
 # --- the experiment: rank r contributes r + 1 in every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 ---------------

@@ -64,11 +64,11 @@ images, own_share = images.to(device), slice(args.batch_size * rank, args.batch_
 sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
 
-def counting_all_reduce(tensor: torch.Tensor, *arguments, **named):
+def counting_all_reduce(tensor: torch.Tensor, *arguments, **kwargs):
     """Count what a hook sends, then send it as usual: hooks send only with all_reduce."""
     global sent_bytes, sent_calls
     sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
-    return all_reduce(tensor, *arguments, **named)
+    return all_reduce(tensor, *arguments, **kwargs)
 
 
 dist.all_reduce = counting_all_reduce
@@ -131,8 +131,8 @@ def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
 
 def row_of(name: str) -> dict[str, object]:
     everyone = train(name, dist.group.WORLD)
-    alone = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
-    step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(alone["seconds"])
+    single_run = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
+    step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(single_run["seconds"])
     curve = (world.reduce(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))
     say(f"rank {rank}: {name}: {everyone['bytes'][0]:,} bytes in the first step, {everyone['bytes'][-1]:,} in the last")

@@ -90,7 +90,7 @@ def parse(text: str) -> list[Row]:
         words = line.split()
         if len(words) < 13 or not (words[0].isdigit() and words[1].isdigit()):
             continue
-        time_us, alg, bus, wrong = words[9:13]
-        checked = None if wrong == "N/A" else int(float(wrong))
-        rows.append(Row(int(words[0]), int(words[1]), words[2], float(time_us), float(alg), float(bus), checked))
+        time_us, alg, bus, wrong_text = words[9:13]
+        error_count = None if wrong_text == "N/A" else int(float(wrong_text))
+        rows.append(Row(int(words[0]), int(words[1]), words[2], float(time_us), float(alg), float(bus), error_count))
     return rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def counts(most: int) -> list[int]:
+def counts(maximum: int) -> list[int]:
     """Return how many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
-    return sorted({2**power for power in range(most.bit_length())} | {most})
+    return sorted({2**power for power in range(maximum.bit_length())} | {maximum})
 
 
 def speedup(samples_per_s: float, samples_per_s_of_one: float) -> float:

@@ -11,8 +11,8 @@ Row = Mapping[str, Any]
 
 def choose_best(rows: Sequence[Row]) -> Row | None:
     """Return the row of the smallest batch size with nearly all of the highest throughput; None if there is no row."""
-    most = max((row["output_tok_per_s"] for row in rows), default=0.0)
-    return next((row for row in rows if row["output_tok_per_s"] >= KNEE * most), None)
+    top_speed = max((row["output_tok_per_s"] for row in rows), default=0.0)
+    return next((row for row in rows if row["output_tok_per_s"] >= KNEE * top_speed), None)
 
 
 def within_the_spread(rows: Sequence[Row]) -> list[int]:

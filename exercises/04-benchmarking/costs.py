@@ -26,8 +26,8 @@ def prices() -> tuple[list[Price], dict]:
     """
     sources = gpus.document()["prices"]
     region = sources["on_demand"]["region"]
-    listed = [_price(gpu.gpu, name, gpu.aws["types"][name], region) for gpu in gpus.table() for name in _instances(gpu.aws)]
-    return listed, {name: {"source": row["source"], "date": row["date"], "region": region} for name, row in sources.items()}
+    rows = [_price(gpu.gpu, name, gpu.aws["types"][name], region) for gpu in gpus.table() for name in _instances(gpu.aws)]
+    return rows, {name: {"source": row["source"], "date": row["date"], "region": region} for name, row in sources.items()}
 
 
 def _instances(aws: dict) -> list[str]:

@@ -81,8 +81,8 @@ def prompts(count: int) -> list[list[int]]:
 def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
     """Return the results of one batch size: medians over the rounds, percentiles over all their requests."""
     power_w = sum(watts) / len(watts) if watts else None
-    answers = [answer for answered, _ in rounds for answer in answered]
-    speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
+    answers = [answer for round_answers, _ in rounds for answer in round_answers]
+    speeds = [sum(answer.tokens for answer in round_answers) / wall for round_answers, wall in rounds]
     ceiling, speed = limits.find(batch, args.input_len, args.output_len), statistics.median(speeds)
     rate = ceilings.limit_to_possible(speed, ceiling)
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
@@ -143,7 +143,7 @@ if best and not why_not:
     bench_file = out / "vllm-bench.json"
     words = vllm_bench.command(
         engine.model, input_len=args.input_len, output_len=args.output_len, at_a_time=best["batch"], prompts=4 * best["batch"],
-        out=bench_file, more=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
+        out=bench_file, options=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
     )  # fmt: skip
     beside, why_not = vllm_bench.compare(words, bench_file, args.input_len, args.output_len)
 say(f"compared with vllm bench throughput: {why_not or beside}")

@@ -42,7 +42,7 @@ def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[di
     peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
-    listed: list[tuple[str, Any, Any, str, float | None]] = [
+    facts: list[tuple[str, Any, Any, str, float | None]] = [
         ("name", props.name, sheet and sheet.gpu, "", None),
         ("compute capability", f"{props.major}.{props.minor}", sheet_row.get("capability"), "", 0.0),
         ("processors (SM)", props.multi_processor_count, sheet_row.get("sms"), "", 0.0),
@@ -59,10 +59,10 @@ def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[di
         ("MIG", driver_facts.get("mig.mode.current"), None, "", None),
         ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
     ]
-    if sheet is None and (most := derive(props, driver_facts.get("clocks.max.sm"))):
-        listed.append(("float16 peak, derived: at most", most.tflops["float16"], None, "TFLOP/s", None))
-    above = ("clock, highest", "float32 peak, derived") if sheet and sheet.clock_may_exceed else ()
-    return [_row(*fields, may_exceed=fields[0] in above) for fields in listed]
+    if sheet is None and (limits := derive(props, driver_facts.get("clocks.max.sm"))):
+        facts.append(("float16 peak, derived: at most", limits.tflops["float16"], None, "TFLOP/s", None))
+    peak_row = ("clock, highest", "float32 peak, derived") if sheet and sheet.clock_may_exceed else ()
+    return [_row(*fields, may_exceed=fields[0] in peak_row) for fields in facts]
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ KEYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second
 
 
 def command(
-    model: str, *, input_len: int, output_len: int, at_a_time: int, prompts: int, out: Path, more: list[str]
+    model: str, *, input_len: int, output_len: int, at_a_time: int, prompts: int, out: Path, options: list[str]
 ) -> list[str]:
     """Return the command that measures throughput with random prompts and writes the results to `out`."""
     return [
         "vllm", "bench", "throughput", f"--model={model}", "--dataset-name=random", f"--input-len={input_len}",
         f"--output-len={output_len}", f"--num-prompts={prompts}", f"--max-num-seqs={at_a_time}", "--no-enable-prefix-caching",
-        f"--output-json={out}", *more,
+        f"--output-json={out}", *options,
     ]  # fmt: skip
 
 

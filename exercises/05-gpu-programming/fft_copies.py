@@ -27,15 +27,15 @@ def measure_copies(recording: Recording, matched_filter: Filter, length: int, de
         target.copy_(matched_filter(source.to(device, non_blocking=True), template), non_blocking=True)
 
     pair = (torch.cuda.Stream(), torch.cuda.Stream())
-    right = matched_filter(resident, template)
+    reference = matched_filter(resident, template)
     us = {
         "filter": _us_per_signal(lambda: matched_filter(resident, template), device, count),
         "with_copies_us": _us_per_signal(copy_and_filter, device, count),
         "overlapped_us": _us_per_signal(lambda: _overlap(source, target, template, matched_filter, pair), device, count),
     }
-    overlapped_error = score_error(target.to(device), right.double())
-    few = recording.signals[:CPU_SIGNALS]
-    on_cpu = _us_per_signal(lambda: matched_filter(few, recording.template), torch.device("cpu"), len(few))
+    overlapped_error = score_error(target.to(device), reference.double())
+    sample = recording.signals[:CPU_SIGNALS]
+    on_cpu = _us_per_signal(lambda: matched_filter(sample, recording.template), torch.device("cpu"), len(sample))
     return {
         "with_copies_us": us["with_copies_us"], "overlapped_us": us["overlapped_us"], "overlapped_error": overlapped_error,
         "filter_percent_of_copies": 100 * us["filter"] / us["with_copies_us"], **_time_plans(resident[:64], length, device),

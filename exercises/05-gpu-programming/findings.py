@@ -85,14 +85,14 @@ def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Seq
     plain = _start(program, kernel, setting, plain_sizes)
     reordered = [_start(program, kernel, setting, SIZES[-1:], order) for order in ORDERS]
     counted_run = _start(program, kernel, setting, (COUNTED,))
-    wrong = [row for row in [*plain.rows, *counted_run.rows] if row["wrong"]]
+    wrong_rows = [row for row in [*plain.rows, *counted_run.rows] if row["wrong"]]
     faults = [run.kernel for run in (plain, *reordered, counted_run) if run.kernel is not None]
     return {
         "kernel": kernel,
         "sizes": [*plain_sizes, COUNTED],
-        "wrong_sizes": len(wrong),
-        "wrong": _describe(kernel, wrong[0]) if wrong else "",
-        "wrong_rows": [[row["size"], row["wrong"], row["first_wrong"], row["given"]] for row in wrong],
+        "wrong_sizes": len(wrong_rows),
+        "wrong": _describe(kernel, wrong_rows[0]) if wrong_rows else "",
+        "wrong_rows": [[row["size"], row["wrong"], row["first_wrong"], row["given"]] for row in wrong_rows],
         "max_error": max((row["error"] for row in [*plain.rows, *counted_run.rows]), default=None),
         "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in reordered),
         "ended": next((run.ended for run in (plain, *reordered, counted_run) if run.ended), ""),

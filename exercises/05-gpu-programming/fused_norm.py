@@ -111,8 +111,12 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
     """Add what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only if it was dropped."""
     dropped = call(inputs, args.p, SEED)
-    few = (inputs[0][:FEW], *inputs[1:])
-    if dropped is None or (repeated := call(few, args.p, SEED)) is None or (reseeded := call(few, args.p, SEED + 1)) is None:
+    few_inputs = (inputs[0][:FEW], *inputs[1:])
+    if (
+        dropped is None
+        or (repeated := call(few_inputs, args.p, SEED)) is None
+        or (reseeded := call(few_inputs, args.p, SEED + 1)) is None
+    ):
         return
     is_kept = dropped != 0
     sigma = (args.p * (1 - args.p) / is_kept.numel()) ** 0.5

@@ -75,15 +75,15 @@ class CudaDevice:
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
     """Return the milliseconds of a warm pipeline, the median of several runs; and the most wrong chunks in any of them."""
-    milliseconds, wrong = [], 0
+    milliseconds, wrong_count = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
         start = time.perf_counter()
         run(device, device.chunks)
         torch.cuda.synchronize()
         milliseconds.append(1e3 * (time.perf_counter() - start))
-        wrong = max(wrong, device.count_wrong())
-    return statistics.median(milliseconds[1:]), wrong
+        wrong_count = max(wrong_count, device.count_wrong())
+    return statistics.median(milliseconds[1:]), wrong_count
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
@@ -132,11 +132,11 @@ def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int
     An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
     """
     device = CudaDevice(chunks, buffers, megabytes * 250_000)
-    alone = time_engines(device)
-    device.passes = max(1, round(ratio * alone[streams.COPY_IN] / alone[streams.COMPUTE]))
+    engine_times = time_engines(device)
+    device.passes = max(1, round(ratio * engine_times[streams.COPY_IN] / engine_times[streams.COMPUTE]))
     took = time_engines(device)
     sequential_ms, _ = time_pipeline(sequential, device)
-    yours_ms, wrong = time_pipeline(run, device)
+    yours_ms, wrong_count = time_pipeline(run, device)
     passes = device.passes
     del device  # page-locked memory is scarce, and the next device takes as much again
     pageable = CudaDevice(chunks, buffers, megabytes * 250_000, pinned=False)
@@ -158,7 +158,7 @@ def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int
         "best_ms": best_ms,
         "speedup": None if impossible else sequential_ms / yours_ms,
         "least_speedup": 1.3 if copy_engines == 1 else 1.5,
-        "chunks_wrong": wrong,
+        "chunks_wrong": wrong_count,
         "async_engines": copy_engines,
         "refused": too_fast + impossible,
     }

@@ -103,15 +103,15 @@ def find_least_us() -> float | None:
 def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
     """Send requests of these sizes in turn; return how many answers were wrong, and how many answers and requests changed
     later."""
-    wrong, records = 0, []
+    wrong_count, records = 0, []
     for size in sizes:
         tokens = make_tokens(size)
-        request, result, right = tokens.clone(), answer(tokens), model(tokens)
-        wrong += result.shape != right.shape or not torch.allclose(result, right, atol=TOLERANCE)
+        request, result, reference = tokens.clone(), answer(tokens), model(tokens)
+        wrong_count += result.shape != reference.shape or not torch.allclose(result, reference, atol=TOLERANCE)
         if len(records) < MAX_KEPT:
             records.append((tokens, request, result, result.clone()))
     return {
-        "wrong": wrong,
+        "wrong": wrong_count,
         "answers_changed": sum(not torch.equal(result, copy) for _, _, result, copy in records),
         "tokens_changed": sum(not torch.equal(tokens, request) for tokens, request, _, _ in records),
     }

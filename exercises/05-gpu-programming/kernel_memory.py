@@ -105,9 +105,9 @@ class KernelMemory:
         """Return the bytes stored to all tensors; with `distinct` every address counts once."""
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
-    def _learn_tensors(self, names: Sequence[str], *arguments: Any, **named: Any) -> None:
+    def _learn_tensors(self, names: Sequence[str], *arguments: Any, **kwargs: Any) -> None:
         """Store the tensors of a launch; the interpreter calls this before each, with the kernel's own arguments."""
-        by_name = dict(zip(names, arguments, strict=False)) | named
+        by_name = dict(zip(names, arguments, strict=False)) | kwargs
         self._now = []
         for name, tensor in by_name.items():
             if isinstance(tensor, torch.Tensor) and tensor.numel():
@@ -130,9 +130,9 @@ class KernelMemory:
         """Assign each address to the tensor that contains it; most calls have addresses of one tensor."""
         for traffic in self._now:
             offset = addresses.astype(np.int64) - traffic.first
-            inside = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
-            note(traffic, offset[inside] // traffic.itemsize)
-            addresses = addresses[~inside]
+            in_range = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
+            note(traffic, offset[in_range] // traffic.itemsize)
+            addresses = addresses[~in_range]
             if not addresses.size:
                 return
         self._complain(int(addresses[0]), does)
@@ -179,9 +179,9 @@ class Operations(TorchDispatchMode):
         super().__init__()
         self.rows: list[dict[str, Any]] = []
 
-    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
-        results = operation(*arguments, **(named or {}))
-        read = [item for item in tree_iter((arguments, named)) if isinstance(item, torch.Tensor)]
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), kwargs: Any = None) -> Any:
+        results = operation(*arguments, **(kwargs or {}))
+        read = [item for item in tree_iter((arguments, kwargs)) if isinstance(item, torch.Tensor)]
         tensors = [item for item in tree_iter(results) if isinstance(item, torch.Tensor)]
         if not operation.is_view:
             row = {"what": str(operation).split(".")[1]}

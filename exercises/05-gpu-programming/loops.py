@@ -112,8 +112,8 @@ def _autocast_without_a_device() -> Iterator[None]:
     """Let torch.autocast use the CPU's rules on the meta device, which it does not support and where nothing is cast."""
     plain = torch.autocast.__init__
 
-    def begin(self: Any, device_type: str, *args: Any, **named: Any) -> None:
-        plain(self, "cpu" if device_type == "meta" else device_type, *args, **named)
+    def begin(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        plain(self, "cpu" if device_type == "meta" else device_type, *args, **kwargs)
 
     torch.autocast.__init__ = begin
     try:
@@ -147,8 +147,8 @@ def run_on_meta(train: Train) -> MetaRun:
     if not starts:
         return MetaRun("no-step", "the optimizer took no step")
     steady = max(1, len(starts) - 1)
-    first, built = starts[0]
-    return MetaRun(moves=operations.moves[first:], built_from_python=(operations.from_python - built) / steady)
+    first, models = starts[0]
+    return MetaRun(moves=operations.moves[first:], built_from_python=(operations.from_python - models) / steady)
 
 
 def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:

@@ -141,40 +141,40 @@ def build_for_gpu(nvcc: str, source: Path, arch: str, program: Path, defines: Ma
     _call(nvcc, source, arch, program, defines)
 
 
-def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str, object] | None, *more: str) -> str:
+def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str, object] | None, *extra: str) -> str:
     words = [nvcc, "-std=c++17", "-O3", f"-arch={arch}", *(f"-D{name}={value}" for name, value in (defines or {}).items())]
     try:
         process = subprocess.run(
-            [*words, *more, "-o", str(target), str(source)],
+            [*words, *extra, "-o", str(target), str(source)],
             capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise NvccFailed(f"nvcc did not end within {COMPILE_LIMIT_S:g} s") from None
     except OSError as error:
         raise NvccFailed(f"{nvcc} cannot be started: {error.strerror}") from None
-    printed = process.stdout + process.stderr
+    output = process.stdout + process.stderr
     if process.returncode:
-        lines = [line for line in printed.splitlines() if line.strip()]
+        lines = [line for line in output.splitlines() if line.strip()]
         raise NvccFailed("\n".join(lines[:5]) or f"nvcc ended with exit code {process.returncode}")
-    return printed
+    return output
 
 
-def read_ptxas(printed: str) -> list[CompiledKernel]:
+def read_ptxas(output: str) -> list[CompiledKernel]:
     """Return the kernels in what `ptxas -v` printed."""
     kernels = []
-    for entry in printed.split("Compiling entry function ")[1:]:
-        symbol, spills, used = (
+    for entry in output.split("Compiling entry function ")[1:]:
+        symbol, spills, usage = (
             re.match(r"'([^']+)'", entry),
             re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry),
             re.search(r"Used (\d+) registers", entry),
         )
-        if symbol and spills and used:
+        if symbol and spills and usage:
             shared = re.search(r"(\d+) bytes smem", entry)
             kernels.append(
                 CompiledKernel(
                     name=read_symbol(symbol[1]),
                     symbol=symbol[1],
-                    registers=int(used[1]),
+                    registers=int(usage[1]),
                     shared_bytes=int(shared[1]) if shared else 0,
                     spill_bytes=int(spills[1]) + int(spills[2]),
                 )
@@ -208,10 +208,10 @@ def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRU
     return read_sass(process.stdout, instructions) if process.returncode == 0 else None
 
 
-def read_sass(printed: str, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
+def read_sass(output: str, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
     """Return the same, from what cuobjdump printed."""
     counts = {}
-    for part in printed.split("Function : ")[1:]:
+    for part in output.split("Function : ")[1:]:
         symbol, _, body = part.partition("\n")
         counts[symbol.strip()] = {name: len(re.findall(rf"\s(?:@!?U?P\w+ )?{name}[\s.]", body)) for name in instructions}
     return counts

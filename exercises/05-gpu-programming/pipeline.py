@@ -64,7 +64,7 @@ def train_delivered(
     accuracies, best = [], None
     whole = (torch.tensor(rows, dtype=precision).sub_(MEAN).div_(STD)).to(device) if 1 in repairs else None
     for epoch in range(epochs):
-        right: Any = 0
+        right_count: Any = 0
         order = make_order(len(rows), epoch).tolist()
         for first in range(0, len(order), BATCH):
             places = order[first : first + BATCH]
@@ -77,9 +77,9 @@ def train_delivered(
             optimizer.step()
             losses.append(loss.detach() if 3 in repairs else loss.item())
             history.append(loss.detach() if 4 in repairs else loss)
-            right = right + (out.argmax(dim=1) == y).sum() if 5 in repairs else right + _count_right(out, y)
+            right_count = right_count + (out.argmax(dim=1) == y).sum() if 5 in repairs else right_count + _count_right(out, y)
             best = None if 6 in repairs else copy.deepcopy(model.state_dict())
-        accuracies.append(100 * float(right) / len(order))
+        accuracies.append(100 * float(right_count) / len(order))
     if best is not None:
         model.load_state_dict(best)
     return torch.stack(losses) if 3 in repairs else losses, accuracies, model

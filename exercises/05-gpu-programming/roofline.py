@@ -72,8 +72,8 @@ def least_seconds(call: Callable[[], object]) -> float:
     if on_gpu:
         return min(bench.measure(call, device, budget_s=0.2, flush=flush))
     cold, warm = bench.time_each(call, device, 2)
-    slow = min(cold, warm) > 0.02
-    return min([warm, *(bench.time_each(call, device, 1) if slow else bench.measure(call, device, budget_s=0.02))])
+    is_slow = min(cold, warm) > 0.02
+    return min([warm, *(bench.time_each(call, device, 1) if is_slow else bench.measure(call, device, budget_s=0.02))])
 
 
 def measure_loops() -> list[dict]:
@@ -109,9 +109,9 @@ def find_peak() -> float:
 
 def find_kernels_above() -> list[str]:
     """Return the kernels that were faster than the roofs allow."""
-    named = {kernel.name: kernel for kernel in kernels} | {"stencil, yours": stencil_kernel}
-    roofs = {name: min(peak, named[name].flop_per_byte * memory["gb_per_s"]) for name in best}
-    return [name for name, seconds in best.items() if named[name].flops / seconds / 1e9 > MAX_PERCENT / 100 * roofs[name]]
+    by_name = {kernel.name: kernel for kernel in kernels} | {"stencil, yours": stencil_kernel}
+    roofs = {name: min(peak, by_name[name].flop_per_byte * memory["gb_per_s"]) for name in best}
+    return [name for name, seconds in best.items() if by_name[name].flops / seconds / 1e9 > MAX_PERCENT / 100 * roofs[name]]
 
 
 def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
@@ -141,16 +141,16 @@ def try_step() -> tuple[str, float | None, float | None]:
     plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
     out, wide = plate.clone(), plate.double()
     try:
-        moved = count_bytes(lambda: my_stencil.step(plate, out, C))
-        if moved < 8 * (PLATE - 2) ** 2:
+        byte_count = count_bytes(lambda: my_stencil.step(plate, out, C))
+        if byte_count < 8 * (PLATE - 2) ** 2:
             raise ValueError("your step moves bytes that are not counted: use operations of torch, not NumPy or lists")
         my_stencil.step(arrays.a, arrays.c, C)
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         traceback.print_exc(file=sys.stdout)
         return f"{type(error).__name__}: {error}"[:500], None, None
-    right = wide.clone()
-    step_slowly(wide, right, C)
-    return "no error", ((out - right).abs().max() / right.abs().max()).item(), moved / (PLATE - 2) ** 2
+    wide_copy = wide.clone()
+    step_slowly(wide, wide_copy, C)
+    return "no error", ((out - wide_copy).abs().max() / wide_copy.abs().max()).item(), byte_count / (PLATE - 2) ** 2
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:

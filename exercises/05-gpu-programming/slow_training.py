@@ -77,8 +77,10 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
         seconds = time.perf_counter() - start
     finally:
         pipeline.watchers.remove(count)
-    if len(calls) != (right := epochs * -(-len(data[0]) // BATCH)):
-        raise ValueError(f"a timed training called the model {len(calls):,} times, instead of once in each of {right:,} steps")
+    if len(calls) != (sample_count := epochs * -(-len(data[0]) // BATCH)):
+        raise ValueError(
+            f"a timed training called the model {len(calls):,} times, instead of once in each of {sample_count:,} steps"
+        )
     return seconds, outcome
 
 
@@ -87,19 +89,19 @@ def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[st
     data."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
-    measured: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
+    times_by_name: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
     for number in range(rounds):
         data = pipeline.make_data(samples, SEED + 1 + number)
         for name, train in ways.items():
-            measured[name].append(time_training(train, data, epochs))
-    return measured
+            times_by_name[name].append(time_training(train, data, epochs))
+    return times_by_name
 
 
-def compare(delivered: list, yours: list) -> tuple[float, float]:
+def compare(delivered: list, learner_result: list) -> tuple[float, float]:
     """Return the largest difference in losses and accuracies, and in weights, over all rounds."""
     losses_off = weights_off = 0.0
-    for (_, right), (_, outcome) in zip(delivered, yours, strict=True):
-        *right_numbers, right_weights = training_watch.convert_outcome(right)
+    for (_, reference), (_, outcome) in zip(delivered, learner_result, strict=True):
+        *right_numbers, right_weights = training_watch.convert_outcome(reference)
         *numbers, weights = training_watch.convert_outcome(outcome)
         for right_number, number in zip(right_numbers, numbers, strict=True):
             same = right_number.shape == number.shape
@@ -109,8 +111,8 @@ def compare(delivered: list, yours: list) -> tuple[float, float]:
     return losses_off, weights_off
 
 
-def summarise(measured: list[tuple[float, object]]) -> dict:
-    median = bench.percentile([seconds for seconds, _ in measured], 50)
+def summarise(measurements: list[tuple[float, object]]) -> dict:
+    median = bench.percentile([seconds for seconds, _ in measurements], 50)
     speed = limit_samples_per_s(args.samples * args.epochs / median, pipeline.make_model(), device, torch.float32)
     return {"median_s": median, "samples_per_s": speed}
 
@@ -145,8 +147,8 @@ def repair_one_by_one() -> list[dict]:
             best[place] = min(best[place], seconds)
     none, all_repaired, *partial = best
     return [
-        {"fault": number, "what": words, "alone_repaired": none / alone, "alone_left": unrepaired / all_repaired}
-        for (number, words), alone, unrepaired in zip(FAULTS.items(), partial[::2], partial[1::2], strict=True)
+        {"fault": number, "what": words, "alone_repaired": none / single_repair, "alone_left": unrepaired / all_repaired}
+        for (number, words), single_repair, unrepaired in zip(FAULTS.items(), partial[::2], partial[1::2], strict=True)
     ]
 
 

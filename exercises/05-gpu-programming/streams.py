@@ -249,8 +249,8 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
     yield _order(operations, [-number for number in range(count)])
     ancestors = _find_ancestors(operations)
     for hazard in hazards[: MAX_ORDERS - 1]:
-        early = ancestors[hazard.second.number] | 1 << hazard.second.number
-        yield _order(operations, [0 if early >> number & 1 else 1 for number in range(count)])
+        earlier = ancestors[hazard.second.number] | 1 << hazard.second.number
+        yield _order(operations, [0 if earlier >> number & 1 else 1 for number in range(count)])
 
 
 def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
@@ -271,14 +271,16 @@ def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
 
 def count_wrong(operations: Sequence[Operation], hazards: Sequence[Hazard], chunks: int, buffers: int) -> int:
     """Return how many of the host's chunks are wrong in the end, in the worst of `list_orders`. The kernel computes 2x + 1."""
-    right = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
-    worst = 0
+    reference = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
+    largest_count = 0
     for order in list_orders(operations, hazards):
         outputs = _execute([operations[number] for number in order], chunks, buffers)
-        worst = max(worst, sum(output != right_output for output, right_output in zip(outputs, right, strict=True)))
-        if worst:
+        largest_count = max(
+            largest_count, sum(output != right_output for output, right_output in zip(outputs, reference, strict=True))
+        )
+        if largest_count:
             break
-    return worst
+    return largest_count
 
 
 def _make_input(chunk: int) -> list[float]:
@@ -314,9 +316,9 @@ def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
     return leave_times[-1]
 
 
-def overlap_percent(took: float, sequential: float, best: float) -> float:
+def overlap_percent(took: float, sequential: float, ideal_ms: float) -> float:
     """Return what percentage of the time that overlapping can save was saved."""
-    return round(100 * (sequential - took) / (sequential - best), 6) + 0.0  # so that nothing is -0
+    return round(100 * (sequential - took) / (sequential - ideal_ms), 6) + 0.0  # so that nothing is -0
 
 
 def draw(spans: Replay, until: float, columns: int = 60) -> str:

@@ -35,10 +35,10 @@ class ByteCounter(TorchDispatchMode):
             return result
         reads, writes = [], []
         for argument, value in _pair_arguments(function, args, kwargs or {}):
-            changed = argument.alias_info is not None and argument.alias_info.is_write
-            only_written = changed and (argument.name != "self" or name in NOTHING_READ)
+            is_written = argument.alias_info is not None and argument.alias_info.is_write
+            only_written = is_written and (argument.name != "self" or name in NOTHING_READ)
             tensors = [item for item in tree_iter(value) if isinstance(item, torch.Tensor)]
-            writes += tensors if changed else []
+            writes += tensors if is_written else []
             reads += [] if only_written else tensors
         new = [item for item in tree_iter(result) if isinstance(item, torch.Tensor) and not _is_among(item, writes)]
         self.operations += 1

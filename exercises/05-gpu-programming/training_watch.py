@@ -149,7 +149,7 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
     steps = max(1, len(door.batches))
     counts, lines = _count(operations, door, steps, Row.passes / samples)
     missing, repeated, inputs_off = _compare_samples(rows, door.batches, epochs)
-    later = operations.moves[door.moves[1] :] if len(door.moves) > 1 else []
+    later_moves = operations.moves[door.moves[1] :] if len(door.moves) > 1 else []
     return Observation(
         losses=losses,
         accuracies=accuracies,
@@ -163,19 +163,19 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
         half_percent=100 * operations.half_flop / operations.flop if operations.flop else 0.0,
         values_read_per_step=operations.values_read / steps,
         operations_per_step=operations.operations / steps,
-        moves_per_step=len(later) / steps,
-        blocking_moves_per_step=sum(not (move.non_blocking and move.pinned) for move in later) / steps,
+        moves_per_step=len(later_moves) / steps,
+        blocking_moves_per_step=sum(not (move.non_blocking and move.pinned) for move in later_moves) / steps,
     )
 
 
 def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tuple[dict[int, float], dict[int, int]]:
-    reads, built = operations.lines_read, operations.lines_built
+    reads, library = operations.lines_read, operations.lines_built
     looped = {line: count for line, count in reads.items() if count / steps >= OFTEN}
     single = {line: count for line, count in reads.items() if EVERY_STEP < count / steps < OFTEN}
     loops = {
         line: count
         for line, count in operations.lines.items()
-        if count / steps >= OFTEN and line not in looped and built[line] / steps < OFTEN
+        if count / steps >= OFTEN and line not in looped and library[line] / steps < OFTEN
     }
     grown = (door.graphs[-1] - door.graphs[1]) / (steps - 2) if steps > 2 else 0.0
     counts = {
@@ -188,7 +188,7 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
         7: float(door.kept[1]) if steps > 1 else 0.0,
         8: sum(loops.values()) / steps,
     }
-    at_fault = {1: built, 3: single, 5: looped, 8: loops}
+    at_fault = {1: library, 3: single, 5: looped, 8: loops}
     lines = {fault: max(places, key=places.__getitem__) for fault, places in at_fault.items() if places}
     if operations.copying_line:
         lines[6] = operations.copying_line

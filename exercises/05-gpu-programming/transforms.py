@@ -29,9 +29,9 @@ def largest_prime_factor(length: int) -> int:
     return max(largest, length)
 
 
-def find_fast_length(least: int) -> int:
+def find_fast_length(minimum: int) -> int:
     """Return the shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
-    return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= MAX_FACTOR)
+    return next(length for length in range(minimum, 2 * minimum + 1) if largest_prime_factor(length) <= MAX_FACTOR)
 
 
 def real_transform_flops(length: int) -> float:

@@ -36,17 +36,17 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
     """Return what the harness printed: a row for each version of `names`, and why it ended early (None if it did not)."""
-    rows, failed = {}, None
+    rows, failures = {}, None
     for line in output.splitlines():
         try:
             row = json.loads(line)
         except ValueError:  # what a kernel prints itself
             continue
         if isinstance(row, dict) and "failed" in row:
-            failed = str(row["failed"])
+            failures = str(row["failed"])
         elif isinstance(row, dict) and row.get("version") in names:
             rows[row["version"]] = row
-    return rows, failed
+    return rows, failures
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
@@ -64,10 +64,10 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
         return _fill(version, n, "did not end")
     if not kernel.global_load.bytes and not kernel.global_store.bytes:
         return _fill(version, n, "not written yet")
-    right = row["error"] <= row["allowed"] and not row["unwritten"]
+    is_right = row["error"] <= row["allowed"] and not row["unwritten"]
     fault = kernel.first_fault()
     return {
-        **_fill(version, n, "wrong" if not right else "right, with a fault" if fault else "right"),
+        **_fill(version, n, "wrong" if not is_right else "right, with a fault" if fault else "right"),
         "error_of_allowed": _find_share(row), "fault": fault,
         "load_bytes": kernel.global_load.bytes, "load_mb": kernel.global_load.bytes / 1e6,
         "flop_per_byte": flop_per_byte(n, kernel.global_load.bytes),
@@ -123,9 +123,9 @@ def _add(rows: Sequence[Mapping[str, Any]], key: str) -> int | None:
     return None if None in values else sum(values)
 
 
-def ratio(above: float | None, below: float | None) -> float | None:
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
     """Return the first number over the second; None if one of them is missing or 0."""
-    return above / below if above and below else None
+    return numerator / denominator if numerator and denominator else None
 
 
 def time_version(

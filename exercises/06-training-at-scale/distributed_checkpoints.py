@@ -143,12 +143,12 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
 def go_on_with_weights_only() -> dict[int, float]:
     """Make the usual mistake, on purpose: step, generator and weights as they were, but new moments."""
-    only = build(world, size, args.width, args.layers, OTHER_SEED)
-    weights = get_model_state_dict(only.model)
-    checkpoints.load({"model": weights}, weights_only, only.group)
-    set_model_state_dict(only.model, weights)
-    only.generator.set_state(at_save)
-    return train(only, range(args.save_at, args.steps))
+    weights_model = build(world, size, args.width, args.layers, OTHER_SEED)
+    weights = get_model_state_dict(weights_model.model)
+    checkpoints.load({"model": weights}, weights_only, weights_model.group)
+    set_model_state_dict(weights_model.model, weights)
+    weights_model.generator.set_state(at_save)
+    return train(weights_model, range(args.save_at, args.steps))
 
 
 def find_offset(losses: dict[int, float]) -> float | None:

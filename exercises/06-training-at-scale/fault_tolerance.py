@@ -172,32 +172,32 @@ def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
 
     No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
     """
-    broken, choice = None, None
+    fault, choice = None, None
     try:
         choice = my_resume.latest(folder)
     except Exception as error:  # noqa: BLE001  # whatever the learner's function raises, the run says it and goes on
         traceback.print_exc()
-        broken = type(error).__name__
-    if args.trust_latest and broken is None:
+        fault = type(error).__name__
+    if args.trust_latest and fault is None:
         return choice, False, None
     whole = checkpoints.list_whole(folder)
     half = choice is not None and choice not in whole
-    if half or broken:
-        say(f"latest returned {choice}, which {'raised ' + broken if broken else 'is not whole'}: the script takes another")
-        return whole[-1] if whole else None, half, broken
+    if half or fault:
+        say(f"latest returned {choice}, which {'raised ' + fault if fault else 'is not whole'}: the script takes another")
+        return whole[-1] if whole else None, half, fault
     return choice, False, None
 
 
 def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
     """Return after how many steps this training saves, and the error that `save_every` raised, if any."""
     try:
-        every = my_resume.save_every(cost_s, step_s, args.mtbf_s)
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ValueError(f"save_every returned {every!r}, but a number of steps is a whole number of at least 1")
+        interval = my_resume.save_every(cost_s, step_s, args.mtbf_s)
+        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            raise ValueError(f"save_every returned {interval!r}, but a number of steps is a whole number of at least 1")
     except Exception as error:  # noqa: BLE001  # as above
         traceback.print_exc()
         return 1, type(error).__name__
-    return every, None
+    return interval, None
 
 
 # --- the first life: a training without a crash to compare with, the cost of a save, and a checkpoint that was cut short -----
@@ -209,14 +209,14 @@ def begin() -> dict[str, object]:
     step_s = args.step_s or world.slowest([time.perf_counter() - start])[0] / args.steps
     saves = [world.slowest([save(model, optimizer, 0, folder / "of_no_step")])[0] for _ in range(3)]
     cost_s = args.save_s or sorted(saves)[1]
-    every, broken = choose_interval(cost_s, step_s)
+    interval, fault = choose_interval(cost_s, step_s)
     if rank == 0:
         half = checkpoints.choose_folder(folder, args.steps + 100)
         half.mkdir()
         (half / "__0_0.distcp").write_bytes(b"\0" * 512)  # its rank was killed while it wrote
     young = max(1, round(math.sqrt(2 * cost_s * args.mtbf_s) / step_s))
     facts = {"losses": losses, "step_s": step_s, "cost_s": cost_s, "measured_save_s": sorted(saves)[1]}
-    return facts | {"saved_every": every, "young_every": young, "broken": broken}
+    return facts | {"saved_every": interval, "young_every": young, "broken": fault}
 
 
 saving = checkpoints.make_group()

@@ -100,7 +100,7 @@ def average_over_copies(weights: Iterable[nn.Parameter], copies: DeviceMesh) -> 
     if copies.size() == 1:
         return
     names = [weight.device_mesh.mesh_dim_names or () if isinstance(weight, DTensor) else () for weight in weights]
-    gradients = [local(weight.grad) for weight, over in zip(weights, names, strict=True) if "dp" not in over]
+    gradients = [local(weight.grad) for weight, axes in zip(weights, names, strict=True) if "dp" not in axes]
     if not gradients:
         return
     bucket = torch.cat([gradient.flatten() for gradient in gradients])
@@ -114,7 +114,7 @@ def run_layout(
     world: ranks.World,
     layout: Layout,
     shape: Shape,
-    alone: Reference,
+    single: Reference,
     *,
     mesh: torch.Tensor | None = None,
     prepare: Prepare | None = None,
@@ -144,7 +144,7 @@ def run_layout(
     weights_bytes, message_bytes, formula_bytes, layers, pieces = (list(column) for column in zip(*gathered, strict=True))
     return LayoutResult(
         places, training.average_losses(), world.slowest(training.seconds),
-        world.error(whole, ranks.flat(alone.weights[name] for name in weights)), weights_bytes, message_bytes, formula_bytes,
+        world.error(whole, ranks.flat(single.weights[name] for name in weights)), weights_bytes, message_bytes, formula_bytes,
         layers, [pieces[rank] for rank in places[0, :, 0].tolist()], training.time_messages(),
     )  # fmt: skip
 

@@ -132,19 +132,19 @@ def leaves_room(reference: Measurement, plain_peak: int) -> bool:
     return 1.25 * reference.held <= 0.28 * plain_peak
 
 
-def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
+def compare_yours(learner: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
     """Return what the checks need to know about the learner's step; null if it was not measured."""
-    if yours is None or yours.error:
-        return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
+    if learner is None or learner.error:
+        return {"fits": None if learner is None else False, "out_of_memory": None if learner is None else True} | dict.fromkeys(
             ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
         )
-    losses = [abs(value - right) for value, right in zip(yours.losses, reference.losses, strict=True)]
-    weights = [(value - right).abs().max().item() for value, right in zip(yours.weights, reference.weights, strict=True)]
+    losses = [abs(value - right) for value, right in zip(learner.losses, reference.losses, strict=True)]
+    weights = [(value - right).abs().max().item() for value, right in zip(learner.weights, reference.weights, strict=True)]
     return {
-        "fits": True, "out_of_memory": False, "peak_mib": mib(yours.peak),
-        "peak_of_plain": yours.peak / plain_peak if plain_peak and leaves_room(reference, plain_peak) else None,
-        "flops_of_plain": yours.flops / reference.flops, "loss_off": max(losses), "parameter_off": max(weights),
-        "micro_batches": yours.calls or None,
+        "fits": True, "out_of_memory": False, "peak_mib": mib(learner.peak),
+        "peak_of_plain": learner.peak / plain_peak if plain_peak and leaves_room(reference, plain_peak) else None,
+        "flops_of_plain": learner.flops / reference.flops, "loss_off": max(losses), "parameter_off": max(weights),
+        "micro_batches": learner.calls or None,
     }  # fmt: skip
 
 

@@ -14,13 +14,13 @@ from mesh_model import DIMENSIONS, Layout, Shape, count_weights
 from mesh_traffic import NUMBER, MessageBytes, price_by_dimension
 
 
-def suggest_layouts(size: int, shape: Shape, most: int = 3) -> list[Layout]:
+def suggest_layouts(size: int, shape: Shape, maximum: int = 3) -> list[Layout]:
     """Return a few layouts for that many ranks: the most even one, then those that favour tp, dp and pp."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     layouts = [Layout(*sizes) for sizes in itertools.product(divisors, repeat=3) if math.prod(sizes) == size]
     possible = sorted((layout for layout in layouts if not shape.find_problem(layout)), key=_evenness)
     leaning = [next((layout for layout in possible if _leans(layout, name)), None) for name in ("tp", "dp", "pp")]
-    return list(dict.fromkeys(layout for layout in [*possible[:1], *leaning] if layout))[:most]
+    return list(dict.fromkeys(layout for layout in [*possible[:1], *leaning] if layout))[:maximum]
 
 
 def _evenness(layout: Layout) -> tuple[int, int, str]:
@@ -108,7 +108,7 @@ def summarise(
     share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones
     return {
         "layout": str(layout), "dp": layout.dp, "pp": layout.pp, "tp": layout.tp,
-        "loss_off": max(abs(loss / right - 1) for loss, right in zip(result.losses, alone_losses, strict=True)),
+        "loss_off": max(abs(loss / single_loss - 1) for loss, single_loss in zip(result.losses, alone_losses, strict=True)),
         "weight_error": result.weight_error, "loss_after": result.losses[-1],
         "weights_bytes": max(result.weights_bytes), **_compare_bytes(result, layout, shape, nodes),
         **{f"{name}_bytes": max(_count_bytes(sizes, name) for sizes in result.message_bytes) for name in DIMENSIONS},

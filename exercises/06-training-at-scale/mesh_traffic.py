@@ -93,8 +93,8 @@ def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_byte
             for place, rank in enumerate(group):
                 following, preceding = group[(place + 1) % size], group[place - 1]
                 if name != "pp":
-                    away = nodes[rank] != nodes[following]
-                    crossing[name] += away * 2 * (size - 1) * message_bytes[rank][name] // size
+                    is_remote = nodes[rank] != nodes[following]
+                    crossing[name] += is_remote * 2 * (size - 1) * message_bytes[rank][name] // size
                 else:
                     crossing[name] += (nodes[rank] != nodes[following]) * message_bytes[rank]["pp forward"]
                     crossing[name] += (nodes[rank] != nodes[preceding]) * message_bytes[rank]["pp back"]

@@ -69,10 +69,10 @@ def _find_fault(key: str, value: object) -> str | None:
     if key == "zero" and value not in ZERO:
         return f"zero: {value} is not one of {', '.join(map(str, ZERO))}"
     if key in NUMBERS:
-        least, most = (0 if key == "zero" else 1), len(PUZZLES) if key == "puzzle" else MAX_NUMBER
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        minimum, maximum = (0 if key == "zero" else 1), len(PUZZLES) if key == "puzzle" else MAX_NUMBER
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return None
-        return f"{key}: {value} is not a whole number from {least} to {most:,}"
+        return f"{key}: {value} is not a whole number from {minimum} to {maximum:,}"
     if key in WORDS and value not in WORDS[key]:
         return f"{key}: {value} is not one of {', '.join(WORDS[key])}"
     return None if isinstance(value, str) else f"{key}: {value} is not text"

@@ -65,15 +65,15 @@ def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> di
 
 
 def list_alternatives(
-    work: Work, valid: list[tuple[float, Plan]], yours: Plan | None, *, is_shown: bool
+    work: Work, valid: list[tuple[float, Plan]], plan: Plan | None, *, is_shown: bool
 ) -> list[dict[str, Any]]:
     """Return the valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because
     the learner is to find such a plan."""
     last = len(valid) - 1
     places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
     rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
-    if yours is not None and work.cluster.flops(yours.precision):
-        rows.append(_row(work, "yours", step_seconds(work, yours)["step"], yours, is_shown=True))
+    if plan is not None and work.cluster.flops(plan.precision):
+        rows.append(_row(work, "yours", step_seconds(work, plan)["step"], plan, is_shown=True))
     return sorted(rows, key=lambda row: row["step_s"])
 
 
@@ -105,7 +105,7 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
     The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
     """
     share = math.log(ranks) / math.log(max(2, plan.dp * plan.pp * plan.tp))
-    best: tuple[float, Plan] | None = None
+    candidate: tuple[float, Plan] | None = None
     for tp in (n for n in range(1, ranks + 1) if ranks % n == 0 and per_node % n == 0):
         for pp in (n for n in range(1, ranks // tp + 1) if ranks // tp % n == 0):
             dp = ranks // tp // pp
@@ -115,10 +115,13 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
             ideal_count = plan.micro_batches / plan.pp * pp
             m = min(counts, key=lambda count: abs(math.log(count / ideal_count)))
             pairs = ((dp, plan.dp), (pp, plan.pp), (tp, plan.tp))
-            far = sum((math.log(value) - share * math.log(its)) ** 2 + 100 * ((value > 1) != (its > 1)) for value, its in pairs)
-            if best is None or far < best[0]:
-                best = far, Plan(dp, pp, tp, plan.zero if dp > 1 else 0, plan.checkpointing, m, plan.precision)
-    return best[1] if best else None
+            far = sum(
+                (math.log(value) - share * math.log(original)) ** 2 + 100 * ((value > 1) != (original > 1))
+                for value, original in pairs
+            )
+            if candidate is None or far < candidate[0]:
+                candidate = far, Plan(dp, pp, tp, plan.zero if dp > 1 else 0, plan.checkpointing, m, plan.precision)
+    return candidate[1] if candidate else None
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
@@ -128,10 +131,10 @@ def read_earlier(folder: Path) -> list[dict[str, str]]:
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
         for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
             try:
-                says = describe(json.loads(path.read_text(encoding="utf-8")))
+                sentence = describe(json.loads(path.read_text(encoding="utf-8")))
             except (KeyError, TypeError, ZeroDivisionError):
                 continue
-            rows.append({"exercise": exercise, "run": path.stem.removeprefix(f"earlier-{exercise}-"), "says": says})
+            rows.append({"exercise": exercise, "run": path.stem.removeprefix(f"earlier-{exercise}-"), "says": sentence})
     return rows
 
 

@@ -57,9 +57,9 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
     Every rank calls it, and gets the same result.
     """
-    alone = train_alone(world, shape)
+    single = train_alone(world, shape)
     layout = Layout(plan.dp, plan.pp, plan.tp)
-    result = run_layout(world, layout, shape, alone, prepare=prepare_stage(plan))
+    result = run_layout(world, layout, shape, single, prepare=prepare_stage(plan))
     seconds = bench.percentile(result.seconds, 50)
     speed = flops_of_step / seconds
     tokens = shape.batch_size * shape.length
@@ -67,14 +67,14 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
         "layout": str(layout), "batch_size": shape.batch_size, "length": shape.length, "micro_batches": plan.micro_batches,
         "checkpointing": plan.checkpointing, "zero": plan.zero if is_sharded(plan) else 0, "ranks": world.size,
         "loss_first": result.losses[0], "loss_last": result.losses[-1],
-        "loss_off": max(abs(loss - its) / its for loss, its in zip(result.losses, alone.losses, strict=True)),
+        "loss_off": max(abs(loss - target) / target for loss, target in zip(result.losses, single.losses, strict=True)),
         "weight_error": result.weight_error, "weights_off_percent": weights_off_percent(result, plan, shape),
         **{f"{name}_bytes": max(sum(size for kind, size in sizes.items() if kind.startswith(name))
                                 for sizes in result.message_bytes) for name in ("tp", "pp", "dp", "other")},
         "step_ms": 1e3 * seconds, "tokens_per_s": tokens / seconds,
         "gflop_per_s": speed / 1e9, **rate_speed(world, speed),
-        "losses": [{"step": step + 1, "plan": loss, "alone": its}
-                   for step, (loss, its) in enumerate(zip(result.losses, alone.losses, strict=True))],
+        "losses": [{"step": step + 1, "plan": loss, "alone": target}
+                   for step, (loss, target) in enumerate(zip(result.losses, single.losses, strict=True))],
     }  # fmt: skip
 
 
@@ -84,7 +84,10 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
-    return max(100 * abs(measured / its - 1) for measured, its in zip(result.weights_bytes, by_formula, strict=True))
+    return max(
+        100 * abs(measured_bytes / formula_bytes - 1)
+        for measured_bytes, formula_bytes in zip(result.weights_bytes, by_formula, strict=True)
+    )
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:

@@ -57,13 +57,13 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
     parallelism). They are counted here number by number, so that 32 bits and a gated MLP are covered.
     """
     h, masks = shape.width, 0 if shape.gated else 1
-    outside = (4 * element + 2 * masks) * h
-    inside = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
+    shared_bytes = (4 * element + 2 * masks) * h
+    block_bytes = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
     attention = ((1 + masks) * element + masks) * shape.heads * length
-    everything, inputs = (outside + inside + attention) / tp, element * h / tp
+    everything, inputs = (shared_bytes + block_bytes + attention) / tp, element * h / tp
     return {
         "none": (everything, 0.0),
-        "attention": ((outside + inside) / tp, attention / tp),
+        "attention": ((shared_bytes + block_bytes) / tp, attention / tp),
         "every-2": ((everything + inputs) / 2, everything - inputs),
         "all": (inputs, everything - inputs),
     }[checkpointing]
@@ -77,7 +77,7 @@ def memory(work: Work, plan: Plan) -> dict[str, float]:
 
 def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
     numbers, sizes = stage_parameters(work, plan, stage), STATES[plan.precision]
-    shards = [plan.dp if plan.zero >= least else 1 for least in (3, 2, 1)]
+    shards = [plan.dp if plan.zero >= minimum else 1 for minimum in (3, 2, 1)]
     parts = {
         name: numbers * size / shard
         for name, size, shard in zip(("weights", "gradients", "optimizer"), sizes, shards, strict=True)
@@ -92,7 +92,7 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
     shape = work.shape
     numbers = shape.layers / plan.pp * shape.layer_parameters
     numbers += shape.first_parameters(work.length) if stage == 0 else 0
-    numbers += shape.last_parameters(alone=plan.pp == 1) if stage == plan.pp - 1 else 0
+    numbers += shape.last_parameters(is_only_stage=plan.pp == 1) if stage == plan.pp - 1 else 0
     return numbers / plan.tp
 
 
@@ -165,8 +165,8 @@ def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> fl
     """Return the seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. If a node holds
     several GPUs of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
-    together = max(1, cluster.per_node // (plan.tp * plan.pp))
-    of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * together)
+    joint = max(1, cluster.per_node // (plan.tp * plan.pp))
+    of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * joint)
     return (by_kind["pp"] / of_pipeline + by_kind["dp"] / of_copies) / 1e9
 
 

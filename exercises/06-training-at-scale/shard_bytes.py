@@ -122,7 +122,7 @@ def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank:
             "moments": 2 * NUMBER * (numbers if stage == 0 else deal_tensors(shapes, ranks)[rank]),
         }
     rows = [(math.ceil(shape[0] / ranks), shape) for shape in shapes]
-    own_numbers = sum(max(0, min(most, shape[0] - rank * most)) * math.prod(shape[1:]) for most, shape in rows)
+    own_numbers = sum(max(0, min(largest, shape[0] - rank * largest)) * math.prod(shape[1:]) for largest, shape in rows)
     return {
         "weights": NUMBER * padded if stage == 2 else NUMBER * padded // ranks,
         "gradients": NUMBER * padded // ranks,

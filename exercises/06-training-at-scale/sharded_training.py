@@ -102,9 +102,9 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
         (loss * size).backward()
         training.optimizer.step()
         losses[step] = loss.detach()
-    together = torch.stack(list(losses.values())) if losses else torch.empty(0, device=device)
-    dist.all_reduce(together, group=training.mesh.get_group())
-    return dict(zip(losses, together.tolist(), strict=True))
+    all_losses = torch.stack(list(losses.values())) if losses else torch.empty(0, device=device)
+    dist.all_reduce(all_losses, group=training.mesh.get_group())
+    return dict(zip(losses, all_losses.tolist(), strict=True))
 
 
 def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:

@@ -35,16 +35,16 @@ class Shape:
 
     def parameters(self, length: int) -> int:
         """Return the parameters of the whole model with sequences of `length` tokens."""
-        return self.layers * self.layer_parameters + self.first_parameters(length) + self.last_parameters(alone=True)
+        return self.layers * self.layer_parameters + self.first_parameters(length) + self.last_parameters(is_only_stage=True)
 
     def first_parameters(self, length: int) -> int:
         """Return the parameters before the layers: a row for each token of the vocabulary, and for each learned position."""
         return self.width * (self.vocabulary + (0 if self.gated else length))
 
-    def last_parameters(self, *, alone: bool) -> int:
+    def last_parameters(self, *, is_only_stage: bool) -> int:
         """Return the parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first
         one if one stage holds both (`alone`)."""
-        scores = 0 if alone and not self.gated else self.width * self.vocabulary
+        scores = 0 if is_only_stage and not self.gated else self.width * self.vocabulary
         return scores + self.width * (1 if self.gated else 2)
 
     def model_flops(self, tokens: int, length: int) -> float:

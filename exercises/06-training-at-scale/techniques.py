@@ -98,11 +98,11 @@ def half_type(device: torch.device) -> torch.dtype:
     return torch.float16 if old else torch.bfloat16
 
 
-def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tensor:
+def forward(model: Transformer, tokens: torch.Tensor, interval: int) -> torch.Tensor:
     """Return the scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
-        is_checkpointed = every and place % every == 0
+        is_checkpointed = interval and place % interval == 0
         x = checkpoint(block, x, use_reentrant=False) if is_checkpointed else block(x)
     return model.scores(model.norm(x))
 

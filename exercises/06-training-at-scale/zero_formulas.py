@@ -21,14 +21,14 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
     try:
         import my_zero
 
-        added = [_compare_stage(my_zero, row, parameters, ranks) for row in rows]
+        additions = [_compare_stage(my_zero, row, parameters, ranks) for row in rows]
         paper = [sum(my_zero.bytes_per_rank(stage, *PAPER_MODEL)) / 1e9 - size for stage, size in PAPER_GB.items()]
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
         return None, describe(error)
-    for row, more in zip(rows, added, strict=True):
-        row.update(more)
+    for row, added_bytes in zip(rows, additions, strict=True):
+        row.update(added_bytes)
     return max(map(abs, paper)), "no error"
 
 

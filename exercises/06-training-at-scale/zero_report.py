@@ -63,8 +63,8 @@ def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) 
     """Add to each row how far its peak on a GPU is from the prediction for as many ranks; None if either is missing."""
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
-        measured = row["peak_gpu_memory_bytes"]
-        row["prediction_off_percent"] = 100 * (peak / measured - 1) if peak and measured else None
+        peak_bytes = row["peak_gpu_memory_bytes"]
+        row["prediction_off_percent"] = 100 * (peak / peak_bytes - 1) if peak and peak_bytes else None
 
 
 def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
@@ -72,8 +72,8 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
     times = {row["collective"]: row["wire_times"] for row in collectives}
     if None in times.values():
         return None
-    alone = [sum(times[kind] * row[f"{kind}_bytes"] for kind in KINDS) for row in rows]
-    return max(100 * abs(row["wire_bytes"] / right_bytes - 1) for row, right_bytes in zip(rows, alone, strict=True))
+    stage_times = [sum(times[kind] * row[f"{kind}_bytes"] for kind in KINDS) for row in rows]
+    return max(100 * abs(row["wire_bytes"] / right_bytes - 1) for row, right_bytes in zip(rows, stage_times, strict=True))
 
 
 def summarise(rows: Sequence[Row]) -> Row:
@@ -84,12 +84,12 @@ def summarise(rows: Sequence[Row]) -> Row:
         value, whole = of.get(stage, {}).get(key), of.get(0, {}).get(key)
         return 100 * value / whole if value and whole else None
 
-    both = 0 in of and 3 in of
+    has_both = 0 in of and 3 in of
     off = {f"{kind}_spread": max(row[f"{kind}_off"] for row in rows) if len(rows) > 1 else None for kind in ("loss", "weights")}
     return off | {
         "formula_off_bytes": max((row["off_bytes"] for row in rows if "off_bytes" in row), default=None),
         "traffic_off_bytes": max((row["sent_off_bytes"] for row in rows if "sent_off_bytes" in row), default=None),
-        "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if both else None,
+        "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if has_both else None,
         "state_of_2_percent": percent("state_bytes", 2),
         "state_of_3_percent": percent("state_bytes", 3),
         "peak_of_3_percent": percent("peak_gpu_memory_bytes", 3),

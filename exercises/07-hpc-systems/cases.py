@@ -48,8 +48,8 @@ class Passthrough:
     def right(self) -> list[str]:
         """Return all devices of the GPU's group except bridges, in order; none if the host needs one of them."""
         own_group = next(group for group, address, _ in self.devices if address == self.gpu)
-        together = sorted(address for group, address, kind in self.devices if group == own_group and kind != BRIDGE)
-        return [] if self.host_needs & set(together) else together
+        addresses = sorted(address for group, address, kind in self.devices if group == own_group and kind != BRIDGE)
+        return [] if self.host_needs & set(addresses) else addresses
 
 
 def make_passthrough(puzzle: int) -> list[Passthrough]:
@@ -103,8 +103,8 @@ class Network:
 def make_networks(puzzle: int) -> list[Network]:
     """Return three networks; the first has 48 nodes, switches with 40 ports and two links down for each link up."""
     chance = random.Random(puzzle)
-    more = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
-    return [Network(48, 40, 2), *more]
+    networks = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
+    return [Network(48, 40, 2), *networks]
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,10 @@ def make_checkpoints(puzzle: int) -> list[Checkpoint]:
     """Return three checkpoints; the first is 2 TiB of 64 ranks every ten minutes, the last is more than the targets can
     write."""
     chance = random.Random(puzzle)
-    some = Checkpoint(chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40)
-    return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), some, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
+    checkpoint = Checkpoint(
+        chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40
+    )
+    return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), checkpoint, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
 
 
 def right_scheduler(needs: Mapping[str, object]) -> str:

@@ -102,18 +102,18 @@ def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
 def _make_image(root: Path, places: Sequence[str]) -> list[str]:
     """Turn a folder into an image without files, to bind the host's files into: create the links of its root; return the
     folders that are not links and have to be bound as well."""
-    more = []
+    extra = []
     for name in ("bin", "sbin", "lib", "lib64"):
         host_path = Path("/") / name
         if host_path.is_symlink():
             (root / name).symlink_to(host_path.readlink())
         elif host_path.is_dir():
-            more.append(str(host_path))
-    for place in [*places, *more, "/dev", "/proc", "/sys", "/tmp", "/etc"]:
+            extra.append(str(host_path))
+    for place in [*places, *extra, "/dev", "/proc", "/sys", "/tmp", "/etc"]:
         (root / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
     for name in ("passwd", "group", "hosts", "resolv.conf"):
         (root / "etc" / name).touch()
-    return more
+    return extra
 
 
 def _python_folders() -> list[str]:
@@ -144,14 +144,14 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
     """Return what a Python program prints in an engine, and why it failed, or None."""
     python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
-    printed, reason = _call([*prefix, python, "-c", code])
-    return printed, f"the container does not see {python}" if reason and "No such file" in reason else reason
+    output, reason = _call([*prefix, python, "-c", code])
+    return output, f"the container does not see {python}" if reason and "No such file" in reason else reason
 
 
 def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
     """Return what a shell sees from inside, and why it saw nothing, or None."""
-    printed, reason = _call([*prefix, "sh", "-c", LOOK])
-    lines = [line.partition(" ")[::2] for line in printed.splitlines()[:100_000]]
+    output, reason = _call([*prefix, "sh", "-c", LOOK])
+    lines = [line.partition(" ")[::2] for line in output.splitlines()[:100_000]]
     values = dict(lines)
     if not {"hostname", "pid", "uid"} <= values.keys():
         return {}, reason or "a shell in it printed nothing"
@@ -167,8 +167,8 @@ def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
 
 def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
     """Return the arguments that a command in an engine receives, and why it received none, or None."""
-    printed, reason = _call([*prefix, "printf", "%s\\n", *words])
-    return printed.splitlines(), reason
+    output, reason = _call([*prefix, "printf", "%s\\n", *words])
+    return output.splitlines(), reason
 
 
 def time_start(prefix: Sequence[str], repeats: int) -> float:

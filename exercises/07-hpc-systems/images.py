@@ -69,17 +69,17 @@ def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 def _check_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
     orders = [(number, *line.split(None, 1)) for number, line in lines if len(line.split(None, 1)) == 2 and line[0] != "#"]
-    named = [(number, order.upper(), arguments) for number, order, arguments in orders]
+    instructions = [(number, order.upper(), arguments) for number, order, arguments in orders]
     stages: set[str] = set()
     defaults: dict[str, str] = {}
-    if not any(order == "FROM" for _, order, _ in named):
+    if not any(order == "FROM" for _, order, _ in instructions):
         yield Fault("no-base", 1, "it has no FROM: which image is it built from?")
-    for number, order, arguments in named:
+    for number, order, arguments in instructions:
         if order == "FROM":
-            image, *more = _fill_in([word for word in arguments.split() if not word.startswith("--")] or [arguments], defaults)
+            image, *extra = _fill_in([word for word in arguments.split() if not word.startswith("--")] or [arguments], defaults)
             if image not in stages:
                 yield from _check_base(number, image, driver)
-            stages.update(more[1:2])
+            stages.update(extra[1:2])
         elif order == "RUN" or order not in INSTRUCTIONS:  # or a line of a RUN <<END
             yield from _check_install(number, arguments if order == "RUN" else f"{order.lower()} {arguments}")
         elif order in ("ENV", "ARG") and SECRET.search(arguments):
@@ -90,7 +90,7 @@ def _check_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fau
             defaults.update([arguments.partition("=")[::2]])
         elif order in ("COPY", "ADD"):
             yield from _check_copy(number, _plain(arguments).split())
-    yield from _check_users(named, lines[-1][0] if lines else 1)
+    yield from _check_users(instructions, lines[-1][0] if lines else 1)
     yield from _check_shared_memory(lines)
 
 
@@ -113,11 +113,11 @@ def _plain(arguments: str) -> str:
     return re.sub(r'[\[\]",]+', " ", arguments) if arguments.startswith("[") else arguments
 
 
-def _check_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
+def _check_users(instructions: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
     """Yield the user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
-    for number, order, arguments in named:
+    for number, order, arguments in instructions:
         words = [word for word in arguments.split() if not word.startswith("--")] or [arguments]
         if order == "FROM":
             base, user = stages.get(words[0], (words[0], ""))
@@ -128,7 +128,7 @@ def _check_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault
     if user in ("", "root", "0"):
         yield Fault("root", last, "the program runs as root: add a user and a USER line after the last RUN")
         return
-    commands = " ".join(arguments for _, order, arguments in named if order == "RUN" or order not in INSTRUCTIONS)
+    commands = " ".join(arguments for _, order, arguments in instructions if order == "RUN" or order not in INSTRUCTIONS)
     is_known = user in SYSTEM_USERS or re.match(r"\d|\$", user) or re.search(rf"(?<!\w){re.escape(user)}(?!\w)", commands)
     if PLAIN_BASE.match(base) and not is_known:
         yield Fault("root", last, f"the image has no user {user}, so docker refuses to start it: create it first, with useradd")
@@ -175,8 +175,8 @@ def _check_base(number: int, image: str, driver: str) -> Iterator[Fault]:
     elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
         image_version, newest = (int(match[1]), int(match[2])), newest_cuda(driver)
         if image_version > newest:
-            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {newest[0]}.{newest[1]}"
-            yield Fault("cuda", number, says)
+            complaint = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {newest[0]}.{newest[1]}"
+            yield Fault("cuda", number, complaint)
 
 
 def _check_install(number: int, command: str) -> Iterator[Fault]:

@@ -23,10 +23,10 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 class Links:
     """Moves up to `most` bytes over each link. Use it in a `with`: the other process ends with it."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._source = memoryview(bytearray(os.urandom(min(most, 1 << 20)) * -(-most // (1 << 20))))[:most]
-        self._target = memoryview(bytearray(most))
+    def __init__(self, limit: int) -> None:
+        self._most = limit
+        self._source = memoryview(bytearray(os.urandom(min(limit, 1 << 20)) * -(-limit // (1 << 20))))[:limit]
+        self._target = memoryview(bytearray(limit))
 
     def __enter__(self) -> Links:  # noqa: PYI034 (Self is newer than Python 3.10)
         with tempfile.TemporaryFile(dir=_memory_folder()) as file, socket.create_server(("127.0.0.1", 0)) as server:
@@ -87,10 +87,10 @@ class Links:
         self.control.sendall(command + size.to_bytes(8, "big"))
 
 
-def sizes_up_to(most: int) -> list[int]:
+def sizes_up_to(limit: int) -> list[int]:
     """Return 64 KiB, then twice as much each time, up to `most` bytes."""
     sizes = [1 << 16]
-    while 2 * sizes[-1] <= most:
+    while 2 * sizes[-1] <= limit:
         sizes.append(2 * sizes[-1])
     return sizes
 
@@ -100,11 +100,11 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None:
+def _be_the_other(shared_fd: int, control_fd: int, maximum: int, port: int) -> None:
     """Receive and confirm data until the first process ends."""
-    buffer = memoryview(bytearray(most))
+    buffer = memoryview(bytearray(maximum))
     with (
-        mmap.mmap(shared_fd, most) as shared,
+        mmap.mmap(shared_fd, maximum) as shared,
         socket.socket(fileno=control_fd) as control,
         socket.create_connection(("127.0.0.1", port)) as tcp,
     ):

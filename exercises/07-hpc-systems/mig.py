@@ -79,7 +79,7 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []
-    used: dict[int, dict[int, str]] = {}
+    slices_by_gpu: dict[int, dict[int, str]] = {}
     compute: dict[int, int] = {}
     for name, (gpu, start) in zip(names, places, strict=True):
         profile = card.profile(name)
@@ -89,14 +89,14 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
         if start not in profile.starts:
             problems.append(f"{name} cannot begin at {start}: {', '.join(map(str, profile.starts))}")
             continue
-        slices = used.setdefault(gpu, {})
+        slices = slices_by_gpu.setdefault(gpu, {})
         problems += [
             f"GPU {gpu}: {name} at {start} overlaps {slices[at]}" for at in range(start, start + profile.memory) if at in slices
         ][:1]
         slices.update(dict.fromkeys(range(start, start + profile.memory), f"{name} at {start}"))
         compute[gpu] = compute.get(gpu, 0) + profile.compute
-    many = [(gpu, count) for gpu, count in compute.items() if count > card.compute]
-    return problems + [f"GPU {gpu}: {count} compute slices, but it has {card.compute}" for gpu, count in many]
+    overfull = [(gpu, count) for gpu, count in compute.items() if count > card.compute]
+    return problems + [f"GPU {gpu}: {count} compute slices, but it has {card.compute}" for gpu, count in overfull]
 
 
 def place(card: Card, names: Sequence[str]) -> list[Place]:

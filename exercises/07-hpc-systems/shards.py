@@ -59,17 +59,17 @@ class Delivery:
 def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[int], batch: int, window: int) -> Delivery:
     """Take all batches and compare them with the order. A batch is checked before the next is requested."""
     arrivals: list[int] = []
-    wrong, sizes = 0, []
+    wrong_count, sizes = 0, []
     for records in batches:
         numbers = [check_record(record) for record in records]
-        wrong += numbers.count(None)
+        wrong_count += numbers.count(None)
         arrivals += [number for number in numbers if number is not None]
         sizes.append(len(records))
     starts = range(0, len(order), window)
     in_windows = all(sorted(arrivals[at : at + window]) == sorted(order[at : at + window]) for at in starts)
     return Delivery(
         records=len(arrivals),
-        wrong=wrong,
+        wrong=wrong_count,
         missing=len(set(order) - set(arrivals)),
         twice=len(arrivals) - len(set(arrivals)),
         in_windows=in_windows,

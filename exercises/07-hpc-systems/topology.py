@@ -59,9 +59,9 @@ class Listing:
 
     def _cells(self, row: int) -> list[str]:
         count = len(self.links)
-        every = range(count + self.nics)
+        columns = range(count + self.nics)
         return [
-            f" {self.links[row][at]} " if row == at < count else " X " if row == at else self._link(row, at) for at in every
+            f" {self.links[row][at]} " if row == at < count else " X " if row == at else self._link(row, at) for at in columns
         ]
 
     def _link(self, row: int, column: int) -> str:

@@ -75,9 +75,9 @@ def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Wo
 def read_ledger(ledger: Mapping[str, Any]) -> Totals:
     """Return the truth, from the engine's own ledger; it keeps no sizes."""
     alive = {name: site["alive_bytes"] for name, site in ledger["sites"].items() if site["alive_bytes"]}
-    failed = {2: ledger["failed"]} if ledger["failed"] else {}
+    failures = {2: ledger["failed"]} if ledger["failed"] else {}
     allocations = sum(site["calls"] - site["failed"] for site in ledger["sites"].values())
-    return Totals(allocations, ledger["bytes"]["cudaMalloc"], failed, alive)
+    return Totals(allocations, ledger["bytes"]["cudaMalloc"], failures, alive)
 
 
 def read_maps(maps: Mapping[str, Any]) -> Totals:
@@ -88,8 +88,8 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
     alive: Counter[str] = Counter()
     for pointer, size in blocks.items():
         alive[name_site(sites.get(pointer))] += int(size)
-    failed = {int(code): int(calls) for code, calls in _take(maps, "@failed", dict).items()}
-    return Totals(_take(maps, "@allocations", int), _take(maps, "@bytes", int), failed, dict(alive), sizes)
+    failures = {int(code): int(calls) for code, calls in _take(maps, "@failed", dict).items()}
+    return Totals(_take(maps, "@allocations", int), _take(maps, "@bytes", int), failures, dict(alive), sizes)
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -136,26 +136,26 @@ def read_calls(counters: Mapping[Any, Any]) -> list[tuple[str, int]]:
 COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
-def compare(totals: Totals | None, right: Totals) -> dict[str, Any]:
+def compare(totals: Totals | None, truth: Totals) -> dict[str, Any]:
     """Return the tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
     row: dict[str, Any] = {
-        "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
-        "alive_true": right.alive_bytes, "site_true": right.leak,
+        "allocations_true": truth.allocations, "bytes_true": truth.bytes, "failed_true": sum(truth.failed.values()),
+        "alive_true": truth.alive_bytes, "site_true": truth.leak,
     }  # fmt: skip
     if totals is None:
         return row | dict.fromkeys(("allocations", "bytes", "failed", "alive_bytes", "biggest_site"))
     return row | {
         "allocations": totals.allocations, "bytes": totals.bytes, "failed": sum(totals.failed.values()),
         "alive_bytes": totals.alive_bytes, "biggest_site": totals.leak,
-        "allocations_off": abs(totals.allocations - right.allocations), "bytes_off": abs(totals.bytes - right.bytes),
-        "failed_off": _sum_differences(totals.failed, right.failed), "alive_off": abs(totals.alive_bytes - right.alive_bytes),
-        "site_off": _sum_differences(totals.alive, right.alive),
-        "histogram_off": abs(sum(totals.sizes.values()) - right.allocations),
+        "allocations_off": abs(totals.allocations - truth.allocations), "bytes_off": abs(totals.bytes - truth.bytes),
+        "failed_off": _sum_differences(totals.failed, truth.failed), "alive_off": abs(totals.alive_bytes - truth.alive_bytes),
+        "site_off": _sum_differences(totals.alive, truth.alive),
+        "histogram_off": abs(sum(totals.sizes.values()) - truth.allocations),
     }  # fmt: skip
 
 
-def _sum_differences(counts: Mapping[Any, int], right: Mapping[Any, int]) -> int:
-    return sum(abs(counts.get(key, 0) - right.get(key, 0)) for key in {*counts, *right})
+def _sum_differences(counts: Mapping[Any, int], truth: Mapping[Any, int]) -> int:
+    return sum(abs(counts.get(key, 0) - truth.get(key, 0)) for key in {*counts, *truth})
 
 
 def name_size(power: int) -> str:
@@ -189,11 +189,11 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
     process that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the
     stand-in."""
     with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as place:
-        built = Path(shutil.copytree(stand_in.build(measured=False), Path(place) / "built"))
+        library = Path(shutil.copytree(stand_in.build(is_measured=False), Path(place) / "built"))
         if runtime:
-            (built / stand_in.LIBRARY).unlink()
-            shutil.copyfile(runtime, built / stand_in.LIBRARY)
-        yield built
+            (library / stand_in.LIBRARY).unlink()
+            shutil.copyfile(runtime, library / stand_in.LIBRARY)
+        yield library
 
 
 def follow(
@@ -218,7 +218,7 @@ def make_engine(workload: Workload, runtime: Path, tracer: stand_in.InsideTracer
 
 def run_alone(workload: Workload) -> dict[str, Any]:
     """Return the ledger of a workload that is not traced."""
-    with make_engine(workload, stand_in.build(measured=False)) as engine:
+    with make_engine(workload, stand_in.build(is_measured=False)) as engine:
         return follow(engine, nullcontext({}), workload)[1]
 
 
@@ -226,7 +226,7 @@ def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
-    with own_runtime(folder, runtime) as built, make_engine(workload, built) as engine:
+    with own_runtime(folder, runtime) as library, make_engine(workload, library) as engine:
         program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
 

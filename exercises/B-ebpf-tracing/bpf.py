@@ -73,7 +73,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
         try:
             _wait_until_ready(process, complaints)
             yield maps
-            printed = _stop(process)
+            output = _stop(process)
         finally:
             process.kill()
             process.wait()
@@ -82,7 +82,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
         errors = _read_complaints(complaints)
     if process.returncode != 0:
         raise TracerFailed(errors or f"bpftrace ended with {process.returncode}")
-    maps.update(read_maps(printed))
+    maps.update(read_maps(output))
     if pid:
         name = functools.lru_cache(maxsize=None)(functools.partial(name_address, pid))
         maps.update({key: put_names(value, name) for key, value in maps.items()})
@@ -98,12 +98,12 @@ def put_names(value: Any, name: Callable[[int], str]) -> Any:
         return ADDRESS.sub(lambda match: name(int(match[0], 16)), value)
     if not isinstance(value, dict):
         return value
-    named: dict[str, Any] = {}
+    names_by_id: dict[str, Any] = {}
     for key, number in value.items():
         function = put_names(key, name)
-        same = function in named and isinstance(number, int)
-        named[function] = named[function] + number if same else put_names(number, name)
-    return named
+        same = function in names_by_id and isinstance(number, int)
+        names_by_id[function] = names_by_id[function] + number if same else put_names(number, name)
+    return names_by_id
 
 
 def make_end_with_parent() -> Callable[[], None]:
@@ -126,11 +126,11 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
         while b"ready" not in lines:
             if not selector.select(max(0.0, ends - time.monotonic())):
                 raise TracerFailed(f"bpftrace did not attach its probes within {START_S:g} s")
-            some = os.read(process.stdout.fileno(), 1 << 16)
-            if not some:
+            subset = os.read(process.stdout.fileno(), 1 << 16)
+            if not subset:
                 process.wait()
                 raise TracerFailed(_read_complaints(complaints) or f"bpftrace ended with {process.returncode}")
-            lines += some
+            lines += subset
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
@@ -168,10 +168,10 @@ def _read_complaints(complaints: IO[str]) -> str:
     return "; ".join(line.strip() for line in lines if line.strip() and not any(noise in line for noise in NOISE))[:400]
 
 
-def read_maps(printed: str) -> dict[str, Any]:
+def read_maps(output: str) -> dict[str, Any]:
     """Return the maps from the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
     maps: dict[str, Any] = {}
-    for line in printed.splitlines():
+    for line in output.splitlines():
         if not line.startswith("{"):
             continue
         try:

@@ -102,7 +102,7 @@ def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
             for file in files:
                 fcntl.ioctl(file, DISABLE, 0)
             reader.end()
-        hits += sorted((_read_hit(some, probes) for some in reader.records), key=lambda hit: hit.ns)
+        hits += sorted((_read_hit(chunk, probes) for chunk in reader.records), key=lambda hit: hit.ns)
 
 
 class _Reader:

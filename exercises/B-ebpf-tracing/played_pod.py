@@ -158,8 +158,8 @@ class Pod:
             spaces.append(f"--pid={at}/pid_for_children")
             process_options = [] if policies.shares_processes(self.manifest) else ["--pid", "--fork"]
         uid = policies.user_of(self.manifest, name) or 0
-        bound = [f"{source}={path}={'ro' if read_only else 'rw'}" for source, path, read_only in places]
-        container = ["sh", str(HERE / "container.sh"), _find_folder(bound), str(uid if self.user_played else 0)]
+        binds = [f"{source}={path}={'ro' if read_only else 'rw'}" for source, path, read_only in places]
+        container = ["sh", str(HERE / "container.sh"), _find_folder(binds), str(uid if self.user_played else 0)]
         return [
             "nsenter",
             *user,
@@ -170,7 +170,7 @@ class Pod:
             *process_options,
             *container,
             self._capabilities(name),
-            *bound,
+            *binds,
             "--",
         ]
 
@@ -182,10 +182,10 @@ class Pod:
         dropped = manifests.mapping(context, "capabilities").get("drop")
         usual = set() if isinstance(dropped, list) and "ALL" in dropped else set(USUAL)
         supported = set(subprocess.run(["setpriv", "--list-caps"], capture_output=True, text=True, check=True).stdout.split())
-        requested = {right.lower() for right in policies.capabilities(self.manifest, name)}
+        requested = {capability.lower() for capability in policies.capabilities(self.manifest, name)}
         if "all" in requested:
             return "+all"
-        return ",".join(["-all", *(f"+{right}" for right in sorted((usual | requested) & supported))])
+        return ",".join(["-all", *(f"+{capability}" for capability in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
         """Return those of the two node folders that a tracer may need which the container mounts and this computer has."""
@@ -220,16 +220,16 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
     With the tracer `preload` the counting happens inside the engine, and the tracer's container only looks for the engine.
     """
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
-    built = stand_in.build()
-    inside = tracer if tracer.name == "preload" else None
+    library = stand_in.build()
+    inner_tracer = tracer if tracer.name == "preload" else None
     with Pod(manifest) as pod:
-        prefix = pod.enter(policies.ENGINE, [(str(built), str(built), True)])
+        prefix = pod.enter(policies.ENGINE, [(str(library), str(library), True)])
         try:
-            with stand_in.Engine(prefix=prefix, tracer=inside, folder=built) as engine:
+            with stand_in.Engine(prefix=prefix, tracer=inner_tracer, folder=library) as engine:
                 engine.load()
                 result.engine.running, result.engine.why = True, ""
                 result.engine.uid = (policies.user_of(manifest, policies.ENGINE) or 0) if pod.user_played else None
-                _trace(pod, result, engine, inside, (prompt, tokens))
+                _trace(pod, result, engine, inner_tracer, (prompt, tokens))
         except stand_in.EngineEnded as error:
             result.engine.running, result.engine.why = False, str(error)
     return result
@@ -245,11 +245,11 @@ def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
     return tracers.find("preload")
 
 
-def _trace(pod: Pod, result: Play, engine: stand_in.Engine, inside: tracers.Tracer | None, request: tuple[int, int]) -> None:
+def _trace(pod: Pod, result: Play, engine: stand_in.Engine, mask: tracers.Tracer | None, request: tuple[int, int]) -> None:
     earlier = engine.ledger()["calls"]
-    with engine.serve() as url, _start_tracer(pod, result, look=inside is not None) as sidecar:
-        if inside is not None and result.sight.engine:
-            with tracers.trace(inside, engine) as trace:
+    with engine.serve() as url, _start_tracer(pod, result, look=mask is not None) as sidecar:
+        if mask is not None and result.sight.engine:
+            with tracers.trace(mask, engine) as trace:
                 _ask(url, *request)
             result.calls = {api: calls.calls for api, calls in trace.calls.items()}
         elif sidecar is not None and result.tracer.running:
@@ -340,10 +340,10 @@ class Sidecar:
                     continue
                 if not selector.select(max(0.0, ends - time.monotonic())):
                     raise tracers.TracerFailed(f"the tracer printed nothing for {WAIT_S:g} s")
-                some = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not some:
+                chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not chunk:
                     return False
-                self._rest += some
+                self._rest += chunk
 
     def _take(self, line: str) -> bool:
         """Return whether a line marks the end of one set of counts."""

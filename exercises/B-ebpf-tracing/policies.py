@@ -57,8 +57,8 @@ def user_of(pod: Mapping[str, Any], name: str) -> int | None:
 
 def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
     """Return the capabilities that a container gets in addition to the usual ones."""
-    added = manifests.mapping(container(pod, name), "securityContext", "capabilities").get("add")
-    return {str(word) for word in added} if isinstance(added, list) else set()
+    additions = manifests.mapping(container(pod, name), "securityContext", "capabilities").get("add")
+    return {str(word) for word in additions} if isinstance(additions, list) else set()
 
 
 def gpus_of(box: Mapping[str, Any]) -> int:
@@ -90,7 +90,7 @@ def _plain(path: str) -> str:
 def check(pod: Mapping[str, Any]) -> list[Policy]:
     """Return all ten policies, in the order in which they stop a pod: first those that keep it from starting."""
     tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
-    places, added = mounts(pod, TRACER), capabilities(pod, TRACER)
+    places, capabilities_added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [
         Policy("containers", _complain_of_containers(pod)),
         Policy("images", _complain_of_images(pod)),
@@ -99,8 +99,8 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("shared", "" if shares_processes(pod) else
                "shareProcessNamespace is not true: each container has its own processes, and the tracer sees no engine"),
         Policy("root", _complain_of_user(pod)),
-        Policy("rights", _complain_of_rights(added)),
-        Policy("least", _complain_of_too_much(spec, tracer, added)),
+        Policy("rights", _complain_of_rights(capabilities_added)),
+        Policy("least", _complain_of_too_much(spec, tracer, capabilities_added)),
         Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
         Policy("tracefs", _complain_of_place(places, TRACEFS, "the kernel's list of probes", read_only=False)),
     ]  # fmt: skip
@@ -152,17 +152,17 @@ def _complain_of_user(pod: Mapping[str, Any]) -> str:
     return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if settings == [True] else ""
 
 
-def _complain_of_rights(added: set[str]) -> str:
-    if prefixed := sorted(word for word in added if word.startswith("CAP_")):
+def _complain_of_rights(additions: set[str]) -> str:
+    if prefixed := sorted(word for word in additions if word.startswith("CAP_")):
         return f"a manifest names capabilities without the prefix CAP_: {prefixed[0].removeprefix('CAP_')}"
     needs = {
         "SYS_ADMIN": "the kernel requires it to set uprobes", "SYS_PTRACE": "/proc/PID/root of another container needs it",
     }  # fmt: skip
-    missing = [right for right in RIGHTS if right not in added and "ALL" not in added]
+    missing = [reference for reference in RIGHTS if reference not in additions and "ALL" not in additions]
     return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
 
 
-def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], added: set[str]) -> str:
+def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], additions: set[str]) -> str:
     if spec.get("hostPID"):
         return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
@@ -172,8 +172,8 @@ def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], ad
         return (
             "the tracer keeps the usual capabilities of a container: drop: [ALL] removes them, and add gives the two it needs"
         )
-    more = sorted(added - {*RIGHTS, *(f"CAP_{right}" for right in RIGHTS), "BPF", "PERFMON"})
-    return f"the tracer asks for {', '.join(more)}, which it does not need" if more else ""
+    extra = sorted(additions - {*RIGHTS, *(f"CAP_{reference}" for reference in RIGHTS), "BPF", "PERFMON"})
+    return f"the tracer asks for {', '.join(extra)}, which it does not need" if extra else ""
 
 
 def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpose: str, *, read_only: bool) -> str:

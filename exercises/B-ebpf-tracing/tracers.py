@@ -145,10 +145,10 @@ def _fill(result: Trace, counters: Counters) -> None:
         return {key[1]: number for key, number in sorted(counters.items()) if key[0] == kind and len(key) == 2 and number}
 
     for api, calls in select("calls").items():
-        failed = sum(number for key, number in counters.items() if key[:2] == ("failed", api))
+        failures = sum(number for key, number in counters.items() if key[:2] == ("failed", api))
         times = {int(key[2]): number for key, number in counters.items() if key[:2] == ("ns", api)}
         carried = counters.get(("bytes", api), 0) if APIS[api] is not None else None
-        result.calls[api] = Calls(calls, failed, carried, _percentile_us(times, 50), _percentile_us(times, 99))
+        result.calls[api] = Calls(calls, failures, carried, _percentile_us(times, 50), _percentile_us(times, 99))
     result.kernels.update(select("kernel"))
     totals = select("site_bytes")
     result.sites.update({name: Site(calls, totals.get(name, 0)) for name, calls in select("site_calls").items()})
@@ -187,11 +187,11 @@ def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | N
     filter; there the program counts every process that uses this file.
     """
     exported = symbols.list_functions(library)
-    only = f"/pid == {pid}/ " if pid and Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE else ""
-    return "".join(_write_probes(library, api, APIS[api], only) for api in apis or APIS if api in exported)
+    filter_text = f"/pid == {pid}/ " if pid and Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE else ""
+    return "".join(_write_probes(library, api, APIS[api], filter_text) for api in apis or APIS if api in exported)
 
 
-def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
+def _write_probes(library: Path, api: str, size: int | None, model: str) -> str:
     place = f"probe:{bpf.quote(library)}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
     good = ""
@@ -205,7 +205,7 @@ def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
         good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
         good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
     return (
-        f"u{place} {only}{{ {entry} }}\n"
+        f"u{place} {model}{{ {entry} }}\n"
         f"uret{place} /@began_{api}[tid]/ {{\n"
         f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
         f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
@@ -281,10 +281,10 @@ class Preload:
         self._file = os.memfd_create("counters")  # in memory; gone when the last process closes it
         os.ftruncate(self._file, SLOTS * SLOT.size)
         self._library = library.resolve()
-        opened = os.open(library, os.O_RDONLY)
+        descriptor = os.open(library, os.O_RDONLY)
         # By its descriptor: the loader splits LD_PRELOAD at spaces and colons, which a path may have.
-        self.environment: Mapping[str, str] = {"LD_PRELOAD": f"/proc/self/fd/{opened}", "TRACE_COUNTERS": str(self._file)}
-        self.descriptors: Sequence[int] = (self._file, opened)
+        self.environment: Mapping[str, str] = {"LD_PRELOAD": f"/proc/self/fd/{descriptor}", "TRACE_COUNTERS": str(self._file)}
+        self.descriptors: Sequence[int] = (self._file, descriptor)
 
     @contextmanager
     def count(self, pid: int, library: Path) -> Iterator[Counters]:  # noqa: ARG002 (another tracer needs them)

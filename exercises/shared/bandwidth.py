@@ -61,8 +61,8 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
     mean_size = math.fsum(w * s for w, s in zip(weights, sizes, strict=True)) / total
     mean_time = math.fsum(w * t for w, t in zip(weights, seconds, strict=True)) / total
     spread = math.fsum(w * (s - mean_size) ** 2 for w, s in zip(weights, sizes, strict=True))
-    together = math.fsum(w * (s - mean_size) * (t - mean_time) for w, s, t in zip(weights, sizes, seconds, strict=True))
-    per_byte = together / spread
+    covariance = math.fsum(w * (s - mean_size) * (t - mean_time) for w, s, t in zip(weights, sizes, seconds, strict=True))
+    per_byte = covariance / spread
     latency = mean_time - per_byte * mean_size
     if per_byte <= 0 or latency <= 0:
         return None

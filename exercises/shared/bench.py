@@ -161,8 +161,8 @@ def percentile(samples: Sequence[float], percent: float) -> float:
 
 def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
     """Return the median, 20th and 80th percentile in milliseconds, and the number of samples."""
-    named = {"median_ms": 50, "p20_ms": 20, "p80_ms": 80}
-    return {key: round(percentile(seconds, at) * 1e3, 6) for key, at in named.items()} | {"samples": len(seconds)}
+    percentiles = {"median_ms": 50, "p20_ms": 20, "p80_ms": 80}
+    return {key: round(percentile(seconds, at) * 1e3, 6) for key, at in percentiles.items()} | {"samples": len(seconds)}
 
 
 def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
@@ -192,10 +192,10 @@ def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, tit
     say("\n".join([first, *([title] if title else []), table(rows, columns), ""]))
 
 
-def say_end(path: Path, device: torch.device, *more: str) -> None:
+def say_end(path: Path, device: torch.device, *details: str) -> None:
     """Print the device, and where the results are, only if started by hand: gpucourse shows both itself."""
     if is_by_hand():
-        say(" · ".join([footer(environment(device)), *more]) + f"\nwritten: {path}")
+        say(" · ".join([footer(environment(device)), *details]) + f"\nwritten: {path}")
 
 
 def _cell(value: object) -> str:

@@ -34,7 +34,7 @@ def replay(orders: Sequence[Sequence[Piece]]) -> float:
     end_times: dict[tuple[int, str, int], float] = {}
     free, next_piece = [0.0] * len(orders), [0] * len(orders)
     while any(at < len(order) for at, order in zip(next_piece, orders, strict=True)):
-        moved = False
+        has_moved = False
         for stage, order in enumerate(orders):
             while next_piece[stage] < len(order):
                 piece = order[next_piece[stage]]
@@ -45,8 +45,8 @@ def replay(orders: Sequence[Sequence[Piece]]) -> float:
                 free[stage] = max(free[stage], end_times.get(input_piece, 0.0)) + piece.seconds
                 end_times[stage, piece.kind, piece.micro_batch] = free[stage]
                 next_piece[stage] += 1
-                moved = True
-        if not moved:
+                has_moved = True
+        if not has_moved:
             raise ValueError(
                 f"no stage can go on: {[list(order)[at:][:1] for at, order in zip(next_piece, orders, strict=True)]}"
             )
@@ -76,8 +76,8 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
 
 def count_in_flight(order: Sequence[Piece]) -> int:
     """Return the most micro-batches whose activations a stage held at once: forward done, backward not yet."""
-    count, most = 0, 0
+    count, peak = 0, 0
     for piece in order:
         count += 1 if piece.kind == FORWARD else -1
-        most = max(most, count)
-    return most
+        peak = max(peak, count)
+    return peak

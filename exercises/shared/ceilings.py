@@ -33,8 +33,8 @@ class Ceilings:
         """Return the lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer`
         out."""
         if self.cpu_tflops:
-            most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
-            return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
+            ceiling_tflops = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
+            return Ceiling(ceiling_tflops, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
         if self.gpu is None and (self.derived is None or not self.derived.gb_per_s):
             return Ceiling(None, "a GPU that is not in the table: no ceiling is known")
         weights = self.model.weight_bytes(self.number)

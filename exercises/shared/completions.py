@@ -52,7 +52,7 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
     }  # fmt: skip
     request = urllib.request.Request(f"{url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     texts: list[str] = []
-    used: dict[str, int] = {}
+    usage: dict[str, int] = {}
     first: float | None = None
     start = time.perf_counter()
     try:
@@ -64,13 +64,13 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
                 if event.get("choices"):
                     first = first or time.perf_counter()
                     texts.append(event["choices"][0]["text"])
-                used = event.get("usage") or used
+                usage = event.get("usage") or usage
     except urllib.error.HTTPError as error:
         raise RefusedByEngine(f"the engine refused the request ({error.code}): {error.read().decode()[:400]}") from None
     end = time.perf_counter()
-    if first is None or not used:
+    if first is None or not usage:
         raise RefusedByEngine("the engine ended the answer without a token or without its count of tokens")
-    return Answer("".join(texts), used["prompt_tokens"], used["completion_tokens"], first - start, end - start, len(texts))
+    return Answer("".join(texts), usage["prompt_tokens"], usage["completion_tokens"], first - start, end - start, len(texts))
 
 
 def together(

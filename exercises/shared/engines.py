@@ -187,11 +187,11 @@ def running(
     if sys.platform != "linux":  # only Linux lets the engine listen at a port where another socket is bound and does not
         claim.close()
     scratch = tempfile.TemporaryDirectory()
-    named = language_models.place(model, Path(scratch.name))
+    model_path = language_models.place(model, Path(scratch.name))
     if kind == "vllm" and not language_models.MODELS[model].hub:
-        language_models.make_tiny(Path(named))  # serve.py makes it by itself
+        language_models.make_tiny(Path(model_path))  # serve.py makes it by itself
     limits = {"max_num_seqs": max_num_seqs, "max_model_len": max_model_len}
-    words = command(kind, named, port, **limits, eager=eager, kv_share=kv_share)
+    words = command(kind, model_path, port, **limits, eager=eager, kv_share=kv_share)
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"
@@ -203,7 +203,7 @@ def running(
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(process, url, start + READY_S[kind], log, model)
         claim.close()
-        yield Engine(kind, url, named, time.perf_counter() - start, process)
+        yield Engine(kind, url, model_path, time.perf_counter() - start, process)
     finally:
         claim.close()
         process.terminate()

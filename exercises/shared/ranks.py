@@ -42,16 +42,16 @@ class World:
             return math.nan
         return (self.reduce(values, dist.ReduceOp.MAX) - self.reduce(values, dist.ReduceOp.MIN)).max().item()
 
-    def error(self, computed: torch.Tensor, right: torch.Tensor) -> float:
+    def error(self, result: torch.Tensor, reference: torch.Tensor) -> float:
         """Return the largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
-        own_error = ((computed - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
+        own_error = ((result - reference).abs().max() / reference.abs().max().clamp_min(1e-30)).item()
         return max(self.gather(own_error), key=lambda value: math.inf if math.isnan(value) else value)
 
     def gather(self, value: object) -> list:
         """Return one object of every rank, in the order of the ranks."""
-        every: list[object] = [None] * self.size
-        dist.all_gather_object(every, value)
-        return every
+        values: list[object] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
 
     def free_bytes(self) -> int:
         """Return the memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""

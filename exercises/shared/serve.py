@@ -106,33 +106,35 @@ class Completions(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = request.get("prompt", "")
-        used = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
+        length = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
         max_tokens = request.setdefault("max_tokens", 16)
-        if not used or max_tokens < 1 or used + max_tokens > args.max_model_len:
+        if not length or max_tokens < 1 or length + max_tokens > args.max_model_len:
             message = (
-                f"{used} tokens of prompt and {max_tokens} to make: at least one each, {args.max_model_len} together at most"
+                f"{length} tokens of prompt and {max_tokens} to make: at least one each, {args.max_model_len} together at most"
             )
             self.document(400, {"error": {"message": message}})
         elif request.get("stream"):
-            self.stream(request, used)
+            self.stream(request, length)
         else:
             tokens = [tokens for tokens, _ in answer(request)][-1]
-            self.document(200, {"choices": [{"index": 0, "text": tokenizer.decode(tokens)}], "usage": usage(used, len(tokens))})
+            self.document(
+                200, {"choices": [{"index": 0, "text": tokenizer.decode(tokens)}], "usage": usage(length, len(tokens))}
+            )
 
-    def stream(self, request: dict, used: int) -> None:
+    def stream(self, request: dict, length: int) -> None:
         """Send each token as soon as it is generated: server-sent events, as the API has them."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
         sent_text = ""
-        for tokens, finished in answer(request):
+        for tokens, completion in answer(request):
             text = tokenizer.decode(tokens)
-            if text.endswith("\ufffd") and not finished:
+            if text.endswith("\ufffd") and not completion:
                 text = sent_text  # half a character; the rest comes with the next token
             new, sent_text = text[len(sent_text) :], text
-            self.event({"choices": [{"index": 0, "text": new, "finish_reason": "length" if finished else None}]})
-        self.event({"choices": [], "usage": usage(used, len(tokens))})
+            self.event({"choices": [{"index": 0, "text": new, "finish_reason": "length" if completion else None}]})
+        self.event({"choices": [], "usage": usage(length, len(tokens))})
         self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True
 

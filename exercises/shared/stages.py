@@ -49,17 +49,17 @@ class Watch:
 class WatchedStage(PipelineStage):
     """A stage of torch's pipelines that records its pieces. It receives and sends between them, which is not counted."""
 
-    def __init__(self, watch: Watch, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, watch: Watch, *arguments: Any, **kwargs: Any) -> None:
+        super().__init__(*arguments, **kwargs)
         self.watch = watch
 
-    def forward_one_chunk(self, index: int, *arguments: Any, **named: Any) -> Any:
+    def forward_one_chunk(self, index: int, *arguments: Any, **kwargs: Any) -> Any:
         with self.watch.piece(FORWARD, index):
-            return super().forward_one_chunk(index, *arguments, **named)
+            return super().forward_one_chunk(index, *arguments, **kwargs)
 
-    def backward_one_chunk(self, index: int, *arguments: Any, **named: Any) -> Any:
+    def backward_one_chunk(self, index: int, *arguments: Any, **kwargs: Any) -> Any:
         with self.watch.piece(BACKWARD, index):
-            return super().backward_one_chunk(index, *arguments, **named)
+            return super().backward_one_chunk(index, *arguments, **kwargs)
 
 
 def typical(steps: Sequence[Sequence[Piece]]) -> list[Piece]:

@@ -53,9 +53,9 @@ def nvml(index: int = 0) -> Source | None:
         getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or pynvml.nvmlDeviceGetCurrentClocksThrottleReasons
     )
 
-    def ask(call: Callable[..., object], *more: object) -> object:
+    def ask(call: Callable[..., object], *argument: object) -> object:
         try:
-            return call(handle, *more)
+            return call(handle, *argument)
         except pynvml.NVMLError:  # this GPU, or this driver, does not have it
             return None
 

@@ -72,7 +72,9 @@ def try_all(
     if faults:
         raise faults[0]
     completed = dict(results)  # a late task must no longer change it
-    timeout_error = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
+    timeout_error = CloudUnreachable(
+        f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again"
+    )
     return [completed.get(number, timeout_error) for number in range(len(tasks))]
 
 

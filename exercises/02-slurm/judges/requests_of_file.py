@@ -86,8 +86,10 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
     if job.code:
         raise Verdict("failed", "shell", f"{part.file.name} ended with code {job.code}: {job.errors or 'no word'}")
     if any("GPUCOURSE_OUT" not in call.variables for call in calls):
-        says = f"{script} runs without what setup.sh sets, such as $GPUCOURSE_OUT: keep the line source ./setup.sh above it"
-        raise Verdict("failed", "no-setup", says)
+        complaint = (
+            f"{script} runs without what setup.sh sets, such as $GPUCOURSE_OUT: keep the line source ./setup.sh above it"
+        )
+        raise Verdict("failed", "no-setup", complaint)
     return calls
 
 

@@ -49,11 +49,11 @@ def count_collectives() -> CollectiveCount:
 
 def _watch(counts: CollectiveCount, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
-    def count_call(*arguments: Any, **named: Any) -> Any:
-        tensors = arguments[place] if len(arguments) > place else next(iter(named.values()), ())
+    def count_call(*arguments: Any, **kwargs: Any) -> Any:
+        tensors = arguments[place] if len(arguments) > place else next(iter(kwargs.values()), ())
         counts.types.update(str(tensor.dtype) for tensor in _tensors(tensors))
         counts.calls.append((name, sum(tensor.numel() * tensor.element_size() for tensor in _tensors(tensors))))
-        return call(*arguments, **named)
+        return call(*arguments, **kwargs)
 
     return count_call
 

@@ -15,7 +15,7 @@ RUNS = {
 def judge(part: Part) -> None:
     """Check that samples per second are those of all ranks together."""
     for row in part.metrics["comparison"]:
-        right = row["ranks"] * row["batch_per_rank"] * row["steps"] / row["train_s"]
-        if abs(row["samples_per_s"] / right - 1) > 1e-6:
-            raise part.wrong("still", row=row["case"], given=row["samples_per_s"], right=right)
+        reference = row["ranks"] * row["batch_per_rank"] * row["steps"] / row["train_s"]
+        if abs(row["samples_per_s"] / reference - 1) > 1e-6:
+            raise part.wrong("still", row=row["case"], given=row["samples_per_s"], right=reference)
     part.note("every row counts what all ranks did together")

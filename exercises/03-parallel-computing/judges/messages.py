@@ -118,19 +118,19 @@ def watch(messages: Messages) -> None:
     """From now on this process's messages are seen. To be called before the learner's file is imported."""
     isend, irecv = c10d.isend, c10d.irecv
 
-    def watched_isend(tensor: torch.Tensor, dst: int | None = None, *arguments: Any, **named: Any) -> Request:
-        peer = named.get("group_dst") if dst is None else dst
-        return messages.begin("isend", peer, tensor, lambda copy: isend(copy, dst, *arguments, **named))
+    def watched_isend(tensor: torch.Tensor, dst: int | None = None, *arguments: Any, **kwargs: Any) -> Request:
+        peer = kwargs.get("group_dst") if dst is None else dst
+        return messages.begin("isend", peer, tensor, lambda copy: isend(copy, dst, *arguments, **kwargs))
 
-    def watched_irecv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **named: Any) -> Request:
-        peer = named.get("group_src") if src is None else src
-        return messages.begin("irecv", peer, tensor, lambda copy: irecv(copy, src, *arguments, **named))
+    def watched_irecv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **kwargs: Any) -> Request:
+        peer = kwargs.get("group_src") if src is None else src
+        return messages.begin("irecv", peer, tensor, lambda copy: irecv(copy, src, *arguments, **kwargs))
 
-    def watched_send(*arguments: Any, **named: Any) -> None:
-        watched_isend(*arguments, **named).wait()
+    def watched_send(*arguments: Any, **kwargs: Any) -> None:
+        watched_isend(*arguments, **kwargs).wait()
 
-    def watched_recv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **named: Any) -> int | None:
-        watched_irecv(tensor, src, *arguments, **named).wait()
+    def watched_recv(tensor: torch.Tensor, src: int | None = None, *arguments: Any, **kwargs: Any) -> int | None:
+        watched_irecv(tensor, src, *arguments, **kwargs).wait()
         return src
 
     for name, function in {
@@ -144,13 +144,13 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
     """Return the ranks that would wait for ever, with the wait that never ends, if a send ends when its receive was
     posted."""
     places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
-    moved = True
-    while moved:
-        moved = False
+    has_moved = True
+    while has_moved:
+        has_moved = False
         for rank, log in enumerate(logs):
             while places[rank] < len(log) and _can_pass(rank, log[places[rank]], posted):
                 places[rank] += 1
-                moved = True
+                has_moved = True
     return {rank: log[place] for rank, (log, place) in enumerate(zip(logs, places, strict=True)) if place < len(log)}
 
 

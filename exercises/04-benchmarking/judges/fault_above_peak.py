@@ -21,9 +21,9 @@ def judge(part: Part) -> None:
         gpus=SimpleNamespace(matmul_tflops=lambda _, seconds: 1 / seconds, format_flops=str),
         limit=lambda _: 1.0,
     )
-    above, below = (part.call(speed, "float32", 1000, [seconds]) for seconds in (0.5, 2.0))
-    if above["tflops"] is not None or not above["refused"]:
+    fast_speeds, slow_speeds = (part.call(speed, "float32", 1000, [seconds]) for seconds in (0.5, 2.0))
+    if fast_speeds["tflops"] is not None or not fast_speeds["refused"]:
         raise part.wrong("still")
-    if below["tflops"] != 0.5 or below["refused"]:
+    if slow_speeds["tflops"] != 0.5 or slow_speeds["refused"]:
         raise part.wrong("too-strict")
     part.note("twice the ceiling is refused, half of it is accepted")

@@ -16,9 +16,9 @@ def judge(part: Part) -> None:
     """Lengths that are powers of two, and one that is not."""
     count = part.function_alone("real_transform_flops", math=math)
     for length in (1024, 1125, 2):
-        right = 2.5 * length * math.log2(length)
+        reference = 2.5 * length * math.log2(length)
         answer = part.call(count, length)
-        if not math.isclose(answer, right):
+        if not math.isclose(answer, reference):
             at_1024 = part.call(count, 1024)
-            raise part.wrong("still" if math.isclose(answer, 2 * right) else "other", given=at_1024, right=25_600)
+            raise part.wrong("still" if math.isclose(answer, 2 * reference) else "other", given=at_1024, right=25_600)
     part.note("2.5 N log2 N operations, half of a complex transform's")

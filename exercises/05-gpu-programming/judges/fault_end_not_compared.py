@@ -18,13 +18,13 @@ def judge(part: Part) -> None:
     import torch
 
     score_error = part.function_alone("score_error", math=math, torch=torch)
-    right = torch.ones(3, SAMPLES, dtype=torch.float64)
-    if (answer := part.call(score_error, right.float(), right)) > 1e-6:
+    reference = torch.ones(3, SAMPLES, dtype=torch.float64)
+    if (answer := part.call(score_error, reference.float(), reference)) > 1e-6:
         raise part.wrong("never-right", given=answer)
     for place in (0, SAMPLES // 3, SAMPLES // 2, SAMPLES - 2, SAMPLES - 1):
-        wrong = right.float()
-        wrong[1, place] += 0.5
-        answer = part.call(score_error, wrong, right)
+        wrong_rows = reference.float()
+        wrong_rows[1, place] += 0.5
+        answer = part.call(score_error, wrong_rows, reference)
         if not 0.4 < answer < 0.6:
             raise part.wrong("still", place=place + 1, samples=SAMPLES, given=answer)
     part.note("a wrong score shows wherever it is")

@@ -15,8 +15,8 @@ ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, byt
 def judge(part: Part) -> None:
     """flop_per_byte, for three kernels that ask for very different numbers of bytes."""
     flop_per_byte = part.function("flop_per_byte")
-    for n, byte_count, right in ROWS:
+    for n, byte_count, reference in ROWS:
         answer = part.call(flop_per_byte, n, byte_count)
-        if not isinstance(answer, (int, float)) or abs(answer - right) > 1e-6 * right:
-            raise part.wrong("still", n=n, asked=byte_count, right=right, given=answer)
+        if not isinstance(answer, (int, float)) or abs(answer - reference) > 1e-6 * reference:
+            raise part.wrong("still", n=n, asked=byte_count, right=reference, given=answer)
     part.note("2 n³ over the bytes that each kernel asks for")

@@ -16,8 +16,8 @@ CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10
 def judge(part: Part) -> None:
     """Check that the best possible pipeline has 100%, and a faster one more."""
     overlap_percent = part.function("overlap_percent")
-    for took, sequential, best, right in CASES:
+    for took, sequential, best, reference in CASES:
         answer = part.call(overlap_percent, took, sequential, best)
-        if abs(answer - right) > 1e-3:
-            raise part.wrong("still", took=took, sequential=sequential, best=best, given=answer, right=right)
+        if abs(answer - reference) > 1e-3:
+            raise part.wrong("still", took=took, sequential=sequential, best=best, given=answer, right=reference)
     part.note("the best pipeline has 100%, and an impossible one has more")

@@ -20,9 +20,9 @@ def judge(part: Part) -> None:
         "a view of a sum of a view": (lambda: (x.view(3, 4) + 1).view(12), 1),
         "an addition in place": (lambda: x.add_(1), 1),
     }
-    for label, (call, right) in cases.items():
+    for label, (call, reference) in cases.items():
         with counter() as count:
             part.call(call)
-        if count.count != right:
-            raise part.wrong("still", what=label, given=count.count, right=right)
+        if count.count != reference:
+            raise part.wrong("still", what=label, given=count.count, right=reference)
     part.note("views do not count, additions in place do")

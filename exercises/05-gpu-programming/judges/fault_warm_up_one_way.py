@@ -59,8 +59,8 @@ def judge(part: Part) -> None:
 
     names = {"pipeline": Data, "time_training": time_training, "device": None, "WARM": 1, "SEED": 0}
     time_in_turns = part.function_alone("time_in_turns", **names)
-    measured = part.call(time_in_turns, {"delivered": Training(), "yours": Training()}, 32, 1, ROUNDS)
-    for way, times in measured.items():
+    seconds_row = part.call(time_in_turns, {"delivered": Training(), "yours": Training()}, 32, 1, ROUNDS)
+    for way, times in seconds_row.items():
         seconds = [second for second, _ in times]
         if len(seconds) != ROUNDS:
             raise part.wrong("rounds", name=way, rounds=ROUNDS, count=len(seconds))

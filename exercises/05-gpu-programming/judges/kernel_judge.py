@@ -143,13 +143,13 @@ def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
 
 def _judge_values(part: Part, row: dict[str, Any]) -> None:
     kernel, sizes = row["kernel"], row["sizes"]
-    wrong = [size for size, *_ in row["wrong_rows"]]
-    if wrong:
-        beside = describe_passing({"n": min(wrong)}, [{"n": size} for size in sizes if size not in wrong])
-        says = f"{kernel} is wrong for {len(wrong)} of {len(sizes)} sizes: {row['wrong']}{beside}"
+    wrong_count = [size for size, *_ in row["wrong_rows"]]
+    if wrong_count:
+        beside = describe_passing({"n": min(wrong_count)}, [{"n": size} for size in sizes if size not in wrong_count])
+        complaint = f"{kernel} is wrong for {len(wrong_count)} of {len(sizes)} sizes: {row['wrong']}{beside}"
         if kernel == "transpose":
-            raise part.wrong("blocks-not-swapped", kernel, says=says, output=row["wrong_rows"])
-        raise Verdict("failed", "values", says, kernel)
+            raise part.wrong("blocks-not-swapped", kernel, says=complaint, output=row["wrong_rows"])
+        raise Verdict("failed", "values", complaint, kernel)
     if row["orders_wrong"]:
         raise Verdict(
             "failed", "orders", f"{row['kernel']} is wrong in {row['orders_wrong']} of the other orders of its threads"

@@ -62,39 +62,41 @@ class WatchedKernel:
         return result
 
 
-def is_close(answer: Any, right: torch.Tensor, tolerance: float) -> bool:
+def is_close(answer: Any, reference: torch.Tensor, tolerance: float) -> bool:
     """Return whether every number is right to `tolerance`, relative or absolute."""
-    same_kind = isinstance(answer, torch.Tensor) and answer.shape == right.shape
-    return same_kind and torch.allclose(answer.float(), right.float(), tolerance, tolerance, equal_nan=True)
+    same_kind = isinstance(answer, torch.Tensor) and answer.shape == reference.shape
+    return same_kind and torch.allclose(answer.float(), reference.float(), tolerance, tolerance, equal_nan=True)
 
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
     """Return if every case is right. Otherwise name the wrong way that returns the same as the part in every case, or show the
     number that is most wrong in the simplest case that is wrong, beside the nearest that is right. Raises Verdict."""
-    wrong = [case for case in cases if not is_close(case.given, case.right, tolerance)]
-    if not wrong:
+    wrong_cases = [case for case in cases if not is_close(case.given, case.right, tolerance)]
+    if not wrong_cases:
         return
-    bad = wrong[0]
-    for place, (way, _) in enumerate(bad.ways):
+    simplest = wrong_cases[0]
+    for place, (way, _) in enumerate(simplest.ways):
         if all(is_close(case.given, case.ways[place][1] if case.ways else case.right, tolerance) for case in cases):
-            raise part.wrong(way, bad.name, **bad.values)
-    bad = wrong[find_simplest([case.knobs for case in wrong])]
-    beside = describe_passing(bad.knobs, [case.knobs for case in cases if is_close(case.given, case.right, tolerance)])
-    raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + beside, bad.name)
+            raise part.wrong(way, simplest.name, **simplest.values)
+    simplest = wrong_cases[find_simplest([case.knobs for case in wrong_cases])]
+    passing_words = describe_passing(
+        simplest.knobs, [case.knobs for case in cases if is_close(case.given, case.right, tolerance)]
+    )
+    raise Verdict("failed", "other", describe(simplest.given, simplest.right, tolerance) + passing_words, simplest.name)
 
 
-def describe(answer: Any, right: torch.Tensor, tolerance: float) -> str:
+def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
     """Return what is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
     if answer is None:
         return "it returned None: is the return missing?"
     if not isinstance(answer, torch.Tensor):
         return f"it returned a {type(answer).__name__}, but should return a tensor"
-    if answer.shape != right.shape:
-        return f"it returned a tensor of shape {tuple(answer.shape)}; {tuple(right.shape)} is right"
-    off = (answer.double() - right.double()).abs().nan_to_num(torch.inf)
+    if answer.shape != reference.shape:
+        return f"it returned a tensor of shape {tuple(answer.shape)}; {tuple(reference.shape)} is right"
+    off = (answer.double() - reference.double()).abs().nan_to_num(torch.inf)
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
-    wrong = int((off > tolerance * (1 + right.double().abs())).sum())
+    wrong_count = int((off > tolerance * (1 + reference.double().abs())).sum())
     return (
-        f"{wrong:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g}, "
-        f"where {right[place].item():.6g} is right"
+        f"{wrong_count:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g}, "
+        f"where {reference[place].item():.6g} is right"
     )

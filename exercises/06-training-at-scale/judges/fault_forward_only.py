@@ -20,9 +20,9 @@ def judge(part: Part) -> None:
     for layers, h, heads, s, batch in CASES:
         shape = part.call(shape_of, "a GPT", layers, h, heads, heads, 4 * h, VOCABULARY, False, "")
         answer = part.call(shape.model_flops, batch * s, s)
-        right = 72 * batch * layers * s * h**2 * (1 + s / (6 * h) + VOCABULARY / (12 * layers * h))
-        if abs(answer / right - 1) > 0.01:
-            if abs(3 * answer / right - 1) <= 0.01:
-                raise part.wrong("still", name="a GPT", batch=batch, length=s, given=answer, right=right)
-            part.compare([Case(f"{layers} layers of width {h}", answer, right)], tolerance=0.01)
+        reference = 72 * batch * layers * s * h**2 * (1 + s / (6 * h) + VOCABULARY / (12 * layers * h))
+        if abs(answer / reference - 1) > 0.01:
+            if abs(3 * answer / reference - 1) <= 0.01:
+                raise part.wrong("still", name="a GPT", batch=batch, length=s, given=answer, right=reference)
+            part.compare([Case(f"{layers} layers of width {h}", answer, reference)], tolerance=0.01)
     part.note("6 operations for each weight of a product and token, 12 for each pair of tokens, width and layer")

@@ -18,9 +18,9 @@ def judge(part: Part) -> None:
     """Check that the tokens per second of every layout are those of the whole batch over the time of a step."""
     tokens = part.metrics["batch_size"] * part.metrics["length"]
     for row in part.metrics["layouts"]:
-        right, answer = tokens / row["median_ms"] * 1e3, row["tokens_per_s"]
-        if abs(answer / right - 1) > 1e-4:
+        reference, answer = tokens / row["median_ms"] * 1e3, row["tokens_per_s"]
+        if abs(answer / reference - 1) > 1e-4:
             raise part.wrong(
-                "still", layout=row["layout"], given=answer, median_ms=row["median_ms"], tokens=tokens, right=right
+                "still", layout=row["layout"], given=answer, median_ms=row["median_ms"], tokens=tokens, right=reference
             )
     part.note("a step trains the tokens of the batch, whatever the layout")

@@ -18,8 +18,8 @@ RUNS = {
 
 def judge(part: Part) -> None:
     """Check that the calls of the trace and of the ledger are the same."""
-    right = part.metrics["ledger"]["calls"]["cudaMalloc"]
+    reference = part.metrics["ledger"]["calls"]["cudaMalloc"]
     answer = part.metrics["mallocs"]
-    if part.metrics["trace_off"] or answer != right:
-        raise part.wrong("still", ledger=right, given=answer)
-    part.note(f"all {right} calls of cudaMalloc are in the trace")
+    if part.metrics["trace_off"] or answer != reference:
+        raise part.wrong("still", ledger=reference, given=answer)
+    part.note(f"all {reference} calls of cudaMalloc are in the trace")

@@ -29,29 +29,29 @@ def refuse_open(part: Part) -> None:
 def judge_totals(part: Part, answer: Totals, ledger: dict[str, Any]) -> None:
     """Compare what the part's tracer counted with the ledger of the same workload. Raises Verdict with the first wrong way."""
     right = allocations.read_ledger(ledger)
-    failed = sum(right.failed.values())
-    values = {"right": right.allocations, "failed": failed}
-    if answer.allocations == right.allocations + failed:
+    failures = sum(right.failed.values())
+    values = {"right": right.allocations, "failed": failures}
+    if answer.allocations == right.allocations + failures:
         raise part.wrong("failed-counted", CASE, **values)
     if answer.allocations != right.allocations:
         raise _other("allocations", answer.allocations, right.allocations)
-    if answer.bytes == right.bytes + failed * PAGE_BYTES:
-        raise part.wrong("failed-as-bytes", CASE, bytes=failed * PAGE_BYTES, **values)
+    if answer.bytes == right.bytes + failures * PAGE_BYTES:
+        raise part.wrong("failed-as-bytes", CASE, bytes=failures * PAGE_BYTES, **values)
     if answer.bytes != right.bytes:
         raise _other("bytes", answer.bytes, right.bytes)
     _judge_failed(part, answer, right)
     _judge_sizes(part, answer, ledger, values)
     _judge_alive(part, answer, right, ledger)
-    part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failed} failed: as in the engine's ledger")
+    part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failures} failed: as in the engine's ledger")
     part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them from {right.leak}")
 
 
-def _judge_failed(part: Part, answer: Totals, right: Totals) -> None:
-    failed = sum(right.failed.values())
-    if sum(answer.failed.values()) == failed and dict(answer.failed) != dict(right.failed):
+def _judge_failed(part: Part, answer: Totals, reference: Totals) -> None:
+    failures = sum(reference.failed.values())
+    if sum(answer.failed.values()) == failures and dict(answer.failed) != dict(reference.failed):
         raise part.wrong("failed-without-code", CASE, codes=", ".join(map(str, answer.failed)))
-    if dict(answer.failed) != dict(right.failed):
-        raise _other("failed calls", sum(answer.failed.values()), failed)
+    if dict(answer.failed) != dict(reference.failed):
+        raise _other("failed calls", sum(answer.failed.values()), failures)
 
 
 def _judge_sizes(part: Part, answer: Totals, ledger: dict[str, Any], values: dict[str, int]) -> None:
@@ -62,16 +62,16 @@ def _judge_sizes(part: Part, answer: Totals, ledger: dict[str, Any], values: dic
         raise _other("blocks by power of their bytes", sizes, dict(sorted(powers.items())))
 
 
-def _judge_alive(part: Part, answer: Totals, right: Totals, ledger: dict[str, Any]) -> None:
-    if answer.alive_bytes > right.alive_bytes:
-        raise part.wrong("never-freed", CASE, given=answer.alive_bytes, alive=right.alive_bytes)
-    if answer.alive_bytes != right.alive_bytes:
-        raise _other("bytes alive at the end", answer.alive_bytes, right.alive_bytes)
+def _judge_alive(part: Part, answer: Totals, reference: Totals, ledger: dict[str, Any]) -> None:
+    if answer.alive_bytes > reference.alive_bytes:
+        raise part.wrong("never-freed", CASE, given=answer.alive_bytes, alive=reference.alive_bytes)
+    if answer.alive_bytes != reference.alive_bytes:
+        raise _other("bytes alive at the end", answer.alive_bytes, reference.alive_bytes)
     strangers = sorted(set(answer.alive) - set(ledger["sites"]))
     if strangers:
         raise part.wrong("site-unknown", CASE, sites=", ".join(strangers[:3]))
-    if dict(answer.alive) != dict(right.alive):
-        raise _other("bytes alive by the function that asked for them", answer.alive, right.alive)
+    if dict(answer.alive) != dict(reference.alive):
+        raise _other("bytes alive by the function that asked for them", answer.alive, reference.alive)
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
@@ -96,8 +96,8 @@ def folder() -> Path:
     return Path.cwd()
 
 
-def _other(label: str, answer: object, right: object) -> Verdict:
-    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger {_show(right)}", CASE)
+def _other(label: str, answer: object, reference: object) -> Verdict:
+    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger {_show(reference)}", CASE)
 
 
 def _show(value: object) -> str:

@@ -54,7 +54,7 @@ def judge(part: Part) -> None:
     """Run one workload in a process that has loaded the part."""
     refuse_open(part)
     try:
-        stand_in.build(measured=False)
+        stand_in.build(is_measured=False)
         library = stand_in.build_library(part.file, folder())
         functions = [name for name in sorted(symbols.list_functions(library)) if name.startswith("cuda")]
         undisturbed = allocations.run_alone(WORKLOAD)

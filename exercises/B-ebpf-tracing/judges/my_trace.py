@@ -75,7 +75,7 @@ def judge(part: Part) -> None:
     refuse_open(part)
     if shutil.which("bpftrace") is None or os.geteuid() != 0:
         raise _refuse("bpftrace is not installed" if os.geteuid() == 0 else "bpftrace needs root")
-    library = stand_in.build(measured=False) / stand_in.LIBRARY
+    library = stand_in.build(is_measured=False) / stand_in.LIBRARY
     judge_probes(part, allocations.list_other_probes(part.text, sorted(symbols.list_functions(library))))
     try:
         maps, ledger = allocations.trace_by_bpftrace(part.text, WORKLOAD, folder())

@@ -135,13 +135,13 @@ def _find_callee(code: str, end: int) -> int | None:
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
     """Return where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
-    depth = inside = 0
+    depth = mask = 0
     first = max(0, place - MAX_NAME)
     while place > first:
         place -= 1
         if opening == "<":
-            inside += (code[place] == ")") - (code[place] == "(")
-        if not inside:
+            mask += (code[place] == ")") - (code[place] == "(")
+        if not mask:
             depth += (code[place] == closing) - (code[place] == opening)
         if depth == 0 or code[place] in ";{}":
             break

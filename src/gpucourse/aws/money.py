@@ -230,7 +230,9 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
         ("storage", "storage", need.storage_gib, f"{need.storage_gib} GB shared storage (EFS)"),
     )
     shared = [
-        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit)) for kind, unit, units, what in other_charges if units
+        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit))
+        for kind, unit, units, what in other_charges
+        if units
     ]
     return (*charges, *bursts, *shared)
 

@@ -163,9 +163,9 @@ def find_price(facts: LabEnvironment) -> Verdict:
     rates = [charge.rate for _lab, charges in by_lab for charge in charges]
     oldest = min((rate.date for rate in rates), default="")
     notes = dict.fromkeys(rate.note for rate in rates if rate.note)
-    count_words = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
+    labs = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
     detail = (
-        f"about ${total:.2f} for {count_words} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
+        f"about ${total:.2f} for {labs} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
     )
     detail += f" ({'; '.join(notes)})" if notes else ""
     if facts.budget is not None and facts.spent + total > facts.budget:

@@ -64,7 +64,9 @@ def find(
     resources += [
         _make_unseen_resource(INSTANCE, project_tags, region, f"{SHUT} {error.what}") for region, error in shut.items()
     ]
-    leftovers = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES.name, ROLE.name}]
+    leftovers = [
+        resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES.name, ROLE.name}
+    ]
     return sorted(leftovers, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
 

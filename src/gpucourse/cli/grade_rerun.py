@@ -46,7 +46,8 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     session.present(views.reruns(bundle.card, reruns, original=original), document)
     if different := [item.exercise for item in reruns if item.verdict == "differs"]:
         raise CheckFailed(
-            f"results differ from those of the bundle: {', '.join(different)}", hint=f"{command} --exercise {different[0]} --json"
+            f"results differ from those of the bundle: {', '.join(different)}",
+            hint=f"{command} --exercise {different[0]} --json",
         )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")

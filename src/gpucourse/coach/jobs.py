@@ -18,17 +18,17 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
 
     `lab` is the module whose cluster it is.
     """
-    if failed_jobs := [job for job in jobs if job.state in _FAILED_NODES]:
-        names = " and ".join(_list_nodes(failed_jobs)) or "a node"
+    if losses := [job for job in jobs if job.state in _FAILED_NODES]:
+        names = " and ".join(_list_nodes(losses)) or "a node"
         return [
             Diagnosis(
                 symptom="node-lost",
-                title=f"{names} failed under {_list_jobs(failed_jobs)}",
-                why=f"Slurm says {failed_jobs[0].state}: {names} went away while it ran, and the job asked not to be put back into "
+                title=f"{names} failed under {_list_jobs(losses)}",
+                why=f"Slurm says {losses[0].state}: {names} went away while it ran, and the job asked not to be put back into "
                 "the queue.",
                 next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it "
                 f"again: gpucourse run {exercise}",
-                nodes=_list_nodes(failed_jobs),
+                nodes=_list_nodes(losses),
             )
         ]
     if forgotten_jobs := [job for job in jobs if job.state == "FORGOTTEN"]:

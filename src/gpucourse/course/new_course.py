@@ -31,4 +31,6 @@ def start_course(folder: Path) -> tuple[str, ...]:
     for place, path in source_files.items():
         write_bytes(root / place, path.read_bytes())
     schemas = write_schema(root / "modules")
-    return tuple(sorted([*(place.as_posix() for place in source_files), *(path.relative_to(root).as_posix() for path in schemas)]))
+    return tuple(
+        sorted([*(place.as_posix() for place in source_files), *(path.relative_to(root).as_posix() for path in schemas)])
+    )

@@ -71,14 +71,14 @@ def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Exam
             complaints.append(Complaint((), "is not a mapping of keys and values"))
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
     complaints += examine(document)
-    document_model: Model | None = None
+    instance: Model | None = None
     try:
-        document_model = model.model_validate(document.data)
+        instance = model.model_validate(document.data)
     except ValidationError as error:
         complaints += convert_errors(error, model, document.data)
-    if complaints or document_model is None:
+    if complaints or instance is None:
         raise ManifestError(format_complaints(label, document, complaints), hint=hint)
-    return document_model, document
+    return instance, document
 
 
 def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:

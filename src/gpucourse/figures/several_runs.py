@@ -72,7 +72,13 @@ def make_sweep_plot(
             number = labels.index(str(row.get(plot.x))) if fits_one_plot else 0
             for drawn_series in chosen_series:
                 key, name = f"{drawn_series.key}_{number}", str(row.get(plot.x))
-                label = drawn_series.label if not fits_one_plot else name if len(chosen_series) == 1 else f"{name}, {drawn_series.label}"
+                label = (
+                    drawn_series.label
+                    if not fits_one_plot
+                    else name
+                    if len(chosen_series) == 1
+                    else f"{name}, {drawn_series.label}"
+                )
                 low, high = (f"{end}_{number}" if end else None for end in (drawn_series.low, drawn_series.high))
                 series.setdefault(key, Series(key=key, label=label, low=low, high=high))
                 point |= {

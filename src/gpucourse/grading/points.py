@@ -44,7 +44,9 @@ def grade(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
         changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
-        learner_judged={name: learner_judged for name, item in evidence.items() if (learner_judged := _list_learner_judged(item))},
+        learner_judged={
+            name: learner_judged for name, item in evidence.items() if (learner_judged := _list_learner_judged(item))
+        },
         signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
     )
 

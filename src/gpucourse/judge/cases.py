@@ -47,7 +47,7 @@ def same(value: Any, right: Any, tolerance: float) -> bool:
     if is_list(right):
         if not is_list(value) or len(value) != len(right):
             return False
-        return all(same(element, right_element, tolerance) for element, right_element in zip(value, right, strict=True))
+        return all(same(element, expected, tolerance) for element, expected in zip(value, right, strict=True))
     return bool(value == right)
 
 
@@ -76,13 +76,12 @@ def describe(value: Any, right: Any, tolerance: float) -> str:
     if is_list(value) and is_list(right) and len(value) != len(right):
         return f"it gave {len(value)} items, {brief(value)}; {len(right)} are right, {brief(right)}"
     leaves = list(_walk(value, right, ""))
-    wrong_leaves = [(place, element, right_element) for place, element, right_element in leaves if not same(element, right_element, tolerance)]
-    if len(leaves) < 2 or not wrong_leaves:
+    mistakes = [(place, element, expected) for place, element, expected in leaves if not same(element, expected, tolerance)]
+    if len(leaves) < 2 or not mistakes:
         return f"it gave {brief(value)}; {brief(right)} is right"
-    place, element, right_element = wrong_leaves[0]
-    return (
-        f"{len(wrong_leaves)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(element)}; {brief(right_element)} is right"
-    )
+    place, element, expected = mistakes[0]
+    count = f"{len(mistakes)} of {len(leaves)} values are wrong"
+    return f"{count}; the first is {place}: it gave {brief(element)}; {brief(expected)} is right"
 
 
 def _walk(value: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:

@@ -101,18 +101,18 @@ def wait_for_slurm(
         values(fleet.connect())
         while True:
             result = values(fleet.do_on_each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
-            complaint = (
+            details = (
                 _list_unready(inventory, result.stdout.decode(errors="replace"), removed_nodes)
                 if result.ok
                 else {inventory.head.name: result.stderr.decode(errors="replace").strip()[-200:]}
             )
-            if not complaint:
+            if not details:
                 break
             wait_s = time.monotonic() - start_s
-            if wait_s > patience_s or all(state.startswith("drain") for state in complaint.values()):
-                complaint |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
-                states = "; ".join(f"{name}: {state}" for name, state in complaint.items())
-                logs = _logs(context.transport, inventory, complaint)
+            if wait_s > patience_s or all(state.startswith("drain") for state in details.values()):
+                details |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
+                states = "; ".join(f"{name}: {state}" for name, state in details.items())
+                logs = _logs(context.transport, inventory, details)
                 raise InfrastructureError(f"Slurm does not have every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")

@@ -107,7 +107,9 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
         members = _unpack(path, root) - {CARD}
         card = _read_card(path, root)
         # Only unpacked files are opened: the sender could write any name on the card.
-        wrong_names = {name for name in members if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - members)
+        wrong_names = {name for name in members if seals.sha256(root / name) != card.files.get(name)} | (
+            set(card.files) - members
+        )
         for name in wrong_names & members:  # its original content is unknown: it counts for nothing
             (root / name).unlink()
         try:
@@ -122,7 +124,9 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
             reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
         )
         try:
-            yield OpenBundle(path=path, card=card, context=bundle_context, changed=tuple(printable(name) for name in sorted(wrong_names)))
+            yield OpenBundle(
+                path=path, card=card, context=bundle_context, changed=tuple(printable(name) for name in sorted(wrong_names))
+            )
         except NewerFormat as error:
             if not error.path.is_relative_to(root):  # a file of the reviewer's workspace
                 raise

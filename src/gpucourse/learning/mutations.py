@@ -16,7 +16,7 @@ from gpucourse.workspace import runs, seals
 def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
     """Return what the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less
     for each wrong one before it."""
-    complaint = 0
+    wrong_count = 0
     for record in runs.readable(context.paths, exercise.id)[0]:
         if not record.expected_red or question.edit not in record.edited or record.state != "succeeded":
             continue
@@ -28,11 +28,11 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
             continue
         if record.expected_red == question.check and red == [question.check]:
             text = f"as you predicted: {question.check} failed in run {record.id}"
-            return _make_result(question, "passed", text, compute_credit(question, complaint, is_right=True))
-        complaint += 1
-    if not complaint:
+            return _make_result(question, "passed", text, compute_credit(question, wrong_count, is_right=True))
+        wrong_count += 1
+    if not wrong_count:
         return _make_result(question, "open", "", None)
-    return _make_result(question, "failed", f"not yet; wrong attempts so far: {complaint}", 0.0)
+    return _make_result(question, "failed", f"not yet; wrong attempts so far: {wrong_count}", 0.0)
 
 
 def _make_result(question: Question, verdict: AnswerVerdict, text: str, share: float | None) -> AnswerResult:

@@ -129,4 +129,6 @@ def score(context: Context) -> QuizScore | None:
         return None
     rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in attempts]
     best_index = max(range(len(attempts)), key=lambda index: rights[index])
-    return QuizScore(right=rights[best_index], of=len(quiz.questions), tries=len(attempts), ended=attempts[best_index].ended or "")
+    return QuizScore(
+        right=rights[best_index], of=len(quiz.questions), tries=len(attempts), ended=attempts[best_index].ended or ""
+    )

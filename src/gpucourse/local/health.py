@@ -45,7 +45,9 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     daemons = machines or (nodes_folder / layout.SLURM).is_dir()
     host_answer = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
     conditions = [_judge(nodes_folder, name, uid, ports.get(name), first_lines) for name in node_names]
-    return [_sick(health.node, str(host_answer[health.node])) if host_answer.get(health.node) else health for health in conditions]
+    return [
+        _sick(health.node, str(host_answer[health.node])) if host_answer.get(health.node) else health for health in conditions
+    ]
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:

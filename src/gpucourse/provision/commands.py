@@ -79,5 +79,7 @@ class Commands:
         }
 
     def _build_command(self, command: str, *arguments: str, **options: Any) -> list[str]:
-        command_line = Terraform.generate_cmd_string(SimpleNamespace(terraform_bin_path=self.argv[0]), command, *arguments, **options)
+        command_line = Terraform.generate_cmd_string(
+            SimpleNamespace(terraform_bin_path=self.argv[0]), command, *arguments, **options
+        )
         return [*self.argv, *command_line[1:]]

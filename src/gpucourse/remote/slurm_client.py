@@ -95,7 +95,9 @@ class SlurmCluster:
             return by_name[name]
         partitions = [by_name[word] for word in names]
         nodes = {node.name: node for partition in partitions for node in partition.nodes}
-        return Partition(name=name, default=False, open=any(partition.open for partition in partitions), nodes=list(nodes.values()))
+        return Partition(
+            name=name, default=False, open=any(partition.open for partition in partitions), nodes=list(nodes.values())
+        )
 
 
 def _check_partitions(names: str) -> None:

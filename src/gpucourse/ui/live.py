@@ -212,7 +212,9 @@ class Live:
             self._drawn = now
             rows = self._rows(now)
             scrolled_rows = self._take_scrolled_rows()
-        self._write(partial(self._region.paint, scrolled_rows, rows))  # without the lock: a stopped terminal blocks no other thread
+        self._write(
+            partial(self._region.paint, scrolled_rows, rows)
+        )  # without the lock: a stopped terminal blocks no other thread
 
     def _rows(self, now: float) -> list[Text]:
         height = max(1, min(self._out.size()[1] - 2, 30))

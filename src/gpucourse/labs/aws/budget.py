@@ -1,6 +1,6 @@
 """The learner's budget, and the one place that refuses to exceed it: before `deploy`, `start` and `extend`.
 
-A killed command's reservation counts until the account shows the result: see `follow_account`.
+A killed command's others counts until the account shows the result: see `follow_account`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Budget:
         """Return whether this amount may still be spent; zero is always allowed."""
         return self.remaining is None or not usd or usd <= self.remaining
 
-    def check(self, usd: Decimal, *, over_budget: bool, command: str, smaller_request: str = LESS) -> None:
+    def check(self, usd: Decimal, *, over_budget: bool, command: str, remedy: str = LESS) -> None:
         """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `less`: what costs less.
 
         Raises UsageError if it does, unless `over_budget`.
@@ -53,10 +53,10 @@ class Budget:
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
-        reservation = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
+        reserves = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
         raise UsageError(
-            f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{reservation}",
-            hint=f"{smaller_request}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
+            f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{reserves}",
+            hint=f"{remedy}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
         )
 
 
@@ -79,7 +79,7 @@ def reserve(
     *,
     per_hour: Decimal,
     until: datetime,
-    smaller_request: str,
+    remedy: str,
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
@@ -90,34 +90,34 @@ def reserve(
     """
     usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", command.removeprefix("gpucourse ")):
-        read_budget(context, {deployment.stack}).check(usd, smaller_request=smaller_request, command=command, over_budget=over_budget)
+        read_budget(context, {deployment.stack}).check(usd, remedy=remedy, command=command, over_budget=over_budget)
         booked = Reservation(usd_per_hour=f"{per_hour:.4f}", until=until.isoformat(timespec="seconds"))
-        deployment.cloud.reservation = booked
+        deployment.cloud.others = booked
         deployments.save(context.paths, deployment, error=deployment.error)
     try:
         yield
     finally:
-        if deployment.cloud.reservation is booked:  # else the block has replaced it
-            deployment.cloud.reservation = None
+        if deployment.cloud.others is booked:  # else the block has replaced it
+            deployment.cloud.others = None
         deployments.save(context.paths, deployment, error=deployment.error)
 
 
 def follow_killed_commands(context: Context) -> None:
     """From the account, update the records of labs whose last command was killed.
 
-    If the account does not answer, the reservation of the command still counts, and a note says so.
+    If the account does not answer, the others of the command still counts, and a note says so.
     """
     for record in deployments.readable(context.paths)[0]:
-        if not isinstance(record, AwsDeployment) or record.cloud.reservation is None:
+        if not isinstance(record, AwsDeployment) or record.cloud.others is None:
             continue
         with try_lock(context.paths.lock(record.stack), "look at the budget") as free:
             lab = deployments.load_as(context.paths, record.stack, AwsDeployment) if free else None
-            if lab is None or lab.cloud.reservation is None:  # a command is working on it, or was a moment ago
+            if lab is None or lab.cloud.others is None:  # a command is working on it, or was a moment ago
                 continue
             try:
                 follow_account(context, lab)
             except GpucourseError as error:
-                text = f"the reservation of a killed command for {lab.stack} still counts: {error.what}"
+                text = f"the others of a killed command for {lab.stack} still counts: {error.what}"
                 context.watch(Note(text=text, level="warning"))
 
 
@@ -135,13 +135,13 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
     with suppress(PermissionRefused):
         scheduled = schedule.read_scheduled_ends(account, stack=deployment.uid)
     ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
-    booked, cloud.reservation = cloud.reservation, None
+    booked, cloud.others = cloud.others, None
     recorded = parse_moment(cloud.expires)
     if all(instance.id in scheduled for instance in alive):
         end = max((scheduled[instance.id] - schedule.AFTER for instance in alive), default=recorded)
         cloud.expires = max(recorded, end).isoformat(timespec="seconds")
     elif booked is not None and (tagged := _read_tagged_end(alive)) and tagged > recorded:
-        cloud.reservation = replace(booked, until=tagged.isoformat(timespec="seconds"))
+        cloud.others = replace(booked, until=tagged.isoformat(timespec="seconds"))
     deployments.save(context.paths, deployment, error=deployment.error)
 
 

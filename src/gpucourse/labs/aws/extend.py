@@ -88,7 +88,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
             deployment,
             per_hour=ledger.per_hour(context.paths, deployment) or Decimal(0),
             until=extension.expires,
-            smaller_request="less time",
+            remedy="less time",
             command=extension.command,
             over_budget=over_budget,
         ):

@@ -397,9 +397,9 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
     command = request_command(look)
     reasons = list_blocking([describe_quota(quotas.account, [growth], choice.market, item, command) for item in assessed])
     fitting = _count_fitting_nodes(choice, growth, assessed)
-    reason_lines, hint = _list_reasons(reasons, fitting if fitting < choice.nodes else 0)
+    lines, hint = _list_reasons(reasons, fitting if fitting < choice.nodes else 0)
     raise MissingError(
-        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{reason_lines}",
+        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{lines}",
         hint=hint,
     )
 

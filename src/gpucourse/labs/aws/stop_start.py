@@ -95,7 +95,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
             deployment,
             per_hour=max(Decimal(cloud.usd_per_hour or 0), ledger.per_hour(context.paths, deployment) or Decimal(0)),
             until=datetime.fromisoformat(cloud.expires),
-            smaller_request="destroy a lab that you no longer need",
+            remedy="destroy a lab that you no longer need",
             command=f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}",
             over_budget=over_budget,
         )

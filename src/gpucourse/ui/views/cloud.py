@@ -36,8 +36,9 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
         later_gpus = ", ".join(choice.gpu.upper() for choice in proposal.later)
         gpus = " and ".join(plan.deployment.gpu.upper() for plan in plans)
         remarks.append(
-            f"The quota allows only one of these labs at a time: {gpus} now, {later_gpus} after it. When you are done with {gpus}: "
-            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this again with --gpu {proposal.later[0].gpu}"
+            f"The quota allows only one of these labs at a time: {gpus} now, {later_gpus} after it. "
+            f"When you are done with {gpus}: gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, "
+            f"then this again with --gpu {proposal.later[0].gpu}"
         )
     blocks.append(Items(remarks, title="Good to know", style="warn"))
     footer = [f"Nothing was built. Build it: {command}"] if command else []

@@ -117,7 +117,9 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
     columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
     earned = sorted(item.grade.earned for item in bundles)
     middle = (
-        f"median {format_points(statistics.median(earned))} of {format_points(bundles[0].grade.points)} points" if bundles else ""
+        f"median {format_points(statistics.median(earned))} of {format_points(bundles[0].grade.points)} points"
+        if bundles
+        else ""
     )
     count = format_count(len(bundles), "bundle") + (f", and {broken_count} that cannot be opened" if broken_count else "")
     waiting = next((item.bundle for item in ordered if item.grade.waiting), None)

@@ -84,7 +84,12 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
     wrong_parts = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
-    parts = facts([*wrong_parts[:1], ("your part" if not wrong_parts else "", f"open: {open_files}" if open_files and not wrong_parts else "")])
+    parts = facts(
+        [
+            *wrong_parts[:1],
+            ("your part" if not wrong_parts else "", f"open: {open_files}" if open_files and not wrong_parts else ""),
+        ]
+    )
     return View(
         title=f"{verdict.exercise}  run {verdict.run}",
         headline=headline(record, verdict),

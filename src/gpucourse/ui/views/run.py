@@ -174,7 +174,9 @@ def failure(record: RunRecord) -> Facts:
             ("restarts", f"{record.restarts} of {record.max_restarts}" if record.max_restarts else ""),
             (
                 "nodes",
-                "\n".join(_node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in failed_exits),
+                "\n".join(
+                    _node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in failed_exits
+                ),
             ),
             ("error", record.error),
         ],
