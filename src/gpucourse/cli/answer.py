@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Answers(JsonDocument):
-    """`answer`: every question with its answer; `run` is the one that numbers are compared with, if one was named."""
+    """`answer`: every question with its answer. `run` is the run that numbers are compared with, if one was named."""
 
     exercise: str
     run: str | None
@@ -89,8 +89,8 @@ def answer(
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask one question after another, from the first open one. Each answer is stored at once, so an interruption loses none. A
-    question that a run answers is shown with the command of that run."""
+    """Ask the questions one after another, beginning with the first open one. Each answer is stored immediately, so an
+    interruption loses nothing. A question that a run answers is shown with the command for that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question
@@ -123,8 +123,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 
 
 def find_first_open(results: Sequence[AnswerResult]) -> int:
-    """Return the index of the first question to ask, from 0: the first one without an answer, else the first with a wrong one,
-    else 0. Questions that a run answers are skipped."""
+    """Return the index, counted from 0, of the first question to ask: the first without an answer, else the first with a wrong
+    answer, else 0. Questions that a run answers are skipped."""
     questions = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
         if places := [place for place, answer in questions if answer == verdict]:

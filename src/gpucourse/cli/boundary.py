@@ -1,4 +1,4 @@
-"""The one place where errors end: two lines on the screen, the right exit code, and a traceback only in the log."""
+"""The only place where errors are reported: two lines on the screen, the right exit code, and a traceback only in the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _find_failure(error: Exception | KeyboardInterrupt, session: Session) -> GpucourseError:
-    """Return the error to show; an unexpected one is a bug in gpucourse."""
+    """Return the error to show. An unexpected error is shown as a bug in gpucourse."""
     if isinstance(error, GpucourseError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -78,9 +78,10 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
 
 def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
-    """Install or print completion for a shell, by default the one in `$SHELL`: the parent process may be a script's sh.
+    """Install or print completion for a shell. The default is the shell in `$SHELL`, because the parent process may be a
+    script's sh.
 
-    Raises UsageError for a shell that has no completion, StorageError if the shell's files cannot be written.
+    Raises UsageError for a shell that has no completion, and StorageError if the shell's files cannot be written.
     """
     from typer import _completion_shared as completion  # its public callers use the shell of the parent process
 
@@ -118,7 +119,7 @@ def _make_session(options: Options) -> Session:
 
 @contextmanager
 def _handle_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP (a closed terminal) end the program as Ctrl-C does: with everything recorded."""
+    """Make SIGTERM and SIGHUP (the terminal was closed) end the program as Ctrl-C does, with everything recorded."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -132,8 +133,8 @@ def _handle_signals() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> GpucourseError | None:
-    """Return the error for too many open files, for a name that is too long for the file system, or for a current folder that
-    has been removed; else None."""
+    """Return an explanation if too many files are open, a name is too long for the file system, or the current folder has been
+    removed; otherwise return None."""
     if error.errno == errno.EMFILE:
         import resource
 
@@ -150,8 +151,8 @@ def _explain(error: OSError) -> GpucourseError | None:
 
 
 def _log_fault(error: Exception, session: Session) -> GpucourseError:
-    """Return the error for a bug in gpucourse; write its traceback to the workspace's log, or to a temporary file if there is
-    none."""
+    """Write the traceback of a bug in gpucourse to the workspace's log, or to a temporary file if there is no log, and return
+    the error to show."""
     import tempfile
     import traceback
 

@@ -1,4 +1,5 @@
-"""The command `break`: an exercise with a fault in its run or its code; `check --diagnosis` judges the diagnosis."""
+"""The command `break`: runs an exercise with a fault in its run or its code. `check --diagnosis` judges the learner's
+diagnosis."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JudgedRepair(JsonDocument):
-    """`break --repaired`: the run of the copy, its checks, and what the judge of the fault says."""
+    """`break --repaired`: the run of the copy, its checks, and the answer of the judge of this fault."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None

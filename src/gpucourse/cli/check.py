@@ -15,14 +15,15 @@ from gpucourse.model.verdict import ExerciseVerdict
 
 
 class RunCheck(JsonDocument):
-    """`check 3.2`: the run that was judged, by its id, and the verdict."""
+    """`check 3.2`: the id of the run that was judged, and the verdict."""
 
     run: str
     verdict: ExerciseVerdict
 
 
 class CheckedExercise(JsonDocument):
-    """An exercise checked again; `before` is its earlier verdict, `missing` are deliverables that do not exist."""
+    """An exercise that was checked again. `before` is its earlier verdict; `missing` lists the deliverables that do not
+    exist."""
 
     exercise: str
     title: str
@@ -46,7 +47,7 @@ class DiagnosedRun(JsonDocument):
 
 
 class CodeDiagnosisDocument(JsonDocument):
-    """A diagnosis of a fault in code: `hint` if it is wrong, the fault's title and explanation if it is right."""
+    """A diagnosis of a fault in code. A wrong one has a `hint`; a right one has the fault's title and explanation."""
 
     right: bool
     hint: str
@@ -117,8 +118,8 @@ def _check_all(session: Session) -> None:
 
 
 def _check_one(session: Session, name: str, run: str | None) -> int:
-    """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, with the checks that
-    it had; return the exit code."""
+    """Judge one run again, and return the exit code. A run of an exercise is judged with the learner's parts, a run of the
+    learner's own script with the checks that it was started with."""
     from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill
@@ -147,7 +148,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
 
 
 def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> None:
-    """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, UnknownName."""
+    """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, and UnknownName if there is no such fault."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 

@@ -1,4 +1,5 @@
-"""The command `deploy`: shows what would be built, asks for confirmation if that costs money, then builds it, on any target."""
+"""The command `deploy`, for every target: shows what would be built, asks for confirmation if that costs money, then builds
+it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BuiltLab(JsonDocument):
-    """The result of `deploy` for one lab, or the preview of it. `changes` are pairs of an action and a Terraform address."""
+    """The result of `deploy` for one lab, or its preview. Each of `changes` is a pair of an action and a Terraform address."""
 
     deployment: LabDocument
     changes: list[tuple[str, str]]
@@ -43,7 +44,7 @@ class OneBuiltLab(BuiltLab):
 
 
 class QuoteLine(JsonDocument):
-    """One item that costs money, in USD an hour, and the source of its price."""
+    """One item that costs money: its price in USD per hour, and the source of that price."""
 
     what: str
     kind: str
@@ -79,8 +80,8 @@ class QuoteDocument(JsonDocument):
 
 
 class QuoteList(JsonDocument):
-    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow at the same time as the rest.
-    `reserved_usd`: what other labs will still cost until their deadlines, if a budget is set."""
+    """`deploy --dry-run` of labs that cost money. `later` lists the GPUs that a quota does not allow at the same time as the
+    others. `reserved_usd` is what other labs will still cost until their deadlines, if a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -93,7 +94,7 @@ class QuoteList(JsonDocument):
 
 
 class BuiltLabs(QuoteList):
-    """`deploy` of labs that cost money; with `error` if not every lab was built."""
+    """`deploy` of labs that cost money, with `error` if not every lab was built."""
 
     labs: list[BuiltLab]
     error: ErrorDocument | UnsetType = UNSET
@@ -186,7 +187,7 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built; build it if the person agrees to its cost, and to the runs that it ends."""
+    """Show what would be built, and build it if the person agrees to its cost and to ending the runs that it would end."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan
@@ -213,7 +214,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
 
 def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
-    """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
+    """Name the runs that would end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
@@ -227,7 +228,8 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
 
 
 def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedProposal, *, yes: bool) -> None:
-    """Show the costs, and ask for confirmation. Raises UsageError above the budget, Interrupted if the person declines."""
+    """Show the costs, and ask for confirmation. Raises UsageError if they exceed the budget, and Interrupted if the person
+    declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.cloud import quote
 
@@ -241,7 +243,7 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
 
 
 def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
-    """Show every lab that was built. Raises the gravest error of those that were not: it decides the exit code."""
+    """Show every lab that was built. If some were not built, raise the gravest of their errors, which decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.deployed import deploy_result
 

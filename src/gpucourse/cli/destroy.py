@@ -1,4 +1,4 @@
-"""The command `destroy`: removes labs, and shows that nothing is left."""
+"""The command `destroy`: removes labs, and proves that nothing is left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Destroyed(JsonDocument):
-    """`destroy`; with `error` if not every lab was removed."""
+    """`destroy`, with `error` if not every lab was removed."""
 
     receipts: list[Receipt]
     error: ErrorDocument | UnsetType = UNSET
@@ -81,7 +81,7 @@ def destroy(
 
 
 def _format_command(request: DestroyRequest, *, discard: bool) -> str:
-    """Return the typed command with its options: without them it would remove more than the person meant."""
+    """Return the typed command with its options; without them, it would remove more than the person meant to."""
     words = ["gpucourse", "destroy", request.module or "--all"]
     words += ["--target", request.target] if request.target else []
     words += ["--gpu", request.gpu] if request.gpu else []

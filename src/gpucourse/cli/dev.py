@@ -17,7 +17,7 @@ from gpucourse.ui.text import format_count
 
 
 class CheckedCourseDocument(JsonDocument):
-    """`dev check`: complaints about the course, and with --run its exercises as they ran."""
+    """`dev check`: the complaints about the course and, with --run, the results of its exercises."""
 
     modules: list[str]
     complaints: list[str]
@@ -25,7 +25,7 @@ class CheckedCourseDocument(JsonDocument):
 
 
 class CourseFiles(JsonDocument):
-    """`dev new` and `dev schema`: the folder of the course, and the files that were written, relative to it."""
+    """`dev new` and `dev schema`: the course's folder, and the files that were written, as paths relative to it."""
 
     folder: Path
     files: list[str]

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Examination(JsonDocument):
-    """`doctor` of this computer or of hosts."""
+    """`doctor` for this computer or for hosts."""
 
     findings: list[Finding]
 
 
 class ExaminedAccount(JsonDocument):
-    """`doctor --target aws`: also what each lab costs."""
+    """`doctor --target aws`: the findings, and the price of each lab."""
 
     target: str
     region: str
@@ -41,7 +41,7 @@ class ExaminedAccount(JsonDocument):
 
 
 class Quotas(JsonDocument):
-    """`doctor --request-quota`: the quotas that are too small, and what was asked for."""
+    """`doctor --request-quota`: the quotas that are too small, and the increases that were requested."""
 
     quotas: list[ShortQuota]
     requests: list[QuotaRequest]

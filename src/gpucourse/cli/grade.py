@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `own` are the modules with a score of their own; `done` of `exercises` are done; `changed`
-    names files of a run that were changed after it; `learner_judged` the parts that only the learner's computer judged."""
+    """The points of one learner. `own` are the points earned in modules that are scored separately, out of `own_points`. `done`
+    of the `exercises` are done. `changed` names the files that were changed after their run. `learner_judged` names the parts
+    that only the learner's computer judged."""
 
     points: float
     earned: float
@@ -55,7 +56,8 @@ class NewBundle(JsonDocument):
 
 
 class EditsDocument(JsonDocument):
-    """The edits for one exercise: `lines` of the course's own scripts, and the names of the files."""
+    """The edits in one exercise: `lines` counts the edited lines of the course's own scripts, `files` names the edited
+    files."""
 
     exercise: str
     lines: int
@@ -63,7 +65,8 @@ class EditsDocument(JsonDocument):
 
 
 class BundleDocument(JsonDocument):
-    """One bundle that was opened; `changed` are files that were changed since it was made. `diffs` with --exercise."""
+    """One bundle that was opened. `changed` lists the files that were changed after it was made. `diffs` is set only with
+    --exercise."""
 
     bundle: Path
     card: CardDocument
@@ -155,7 +158,7 @@ def grade(
 
 
 def _check_subject(subject: str, *, alone: bool) -> None:
-    """Raise UsageError if the word is a file, or if the command also asks for something that does not belong to its points."""
+    """Raise UsageError if the word is a file, or if the command also asks for something other than points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
         raise UsageError(f"{subject}: what should grade do with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
     if not alone:
@@ -165,7 +168,7 @@ def _check_subject(subject: str, *, alone: bool) -> None:
 
 
 def _check_alone(option: str, path: Path, *values: object) -> None:
-    """Raise UsageError if one of the other options was used, too."""
+    """Raise UsageError if any of the other options was used as well."""
     if any(values):
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
@@ -199,7 +202,8 @@ def _show_bundles(
     *,
     csv: bool,
 ) -> None:
-    """Show the points of every bundle that can be opened, then why others cannot; the worst error decides the exit code."""
+    """Show the points of every bundle that can be opened, then say why the others cannot. The gravest error decides the exit
+    code."""
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:
@@ -230,7 +234,7 @@ def _show_bundles(
 
 
 def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
-    """Return an error for each bundle in which files were changed after they were sealed."""
+    """Yield an error for each bundle in which files were changed after they were sealed."""
     for item in graded:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
@@ -239,7 +243,7 @@ def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
 
 
 def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
-    """Return one bundle of a class, with the diffs of the named exercise."""
+    """Return the document of one bundle, with the diffs of the named exercise."""
     return BundleDocument(
         bundle=graded.bundle.path,
         card=CardDocument.of(graded.bundle.card),
@@ -326,7 +330,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
 
 
 def _read_share(text: str) -> float:
-    """Return the typed percentage as a share of 1. Raises ValueError if it is none."""
+    """Return the typed percentage as a number from 0 to 1. Raises ValueError if it is not a percentage."""
     percent = text.strip().removesuffix("%").strip()
     if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
         raise ValueError(f"'{text}' is not a whole number from 0 to 100")
@@ -334,7 +338,7 @@ def _read_share(text: str) -> float:
 
 
 def _shorten(names: tuple[str, ...]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first three names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -29,8 +29,8 @@ class Reruns(JsonDocument):
 
 
 def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> None:
-    """Run a bundle's scripts again if the person agrees. Raises CheckFailed if something differs, MissingError if nothing could
-    be run again."""
+    """Run a bundle's scripts again if the person agrees. Raises CheckFailed if a result differs, and MissingError if nothing
+    could be run again."""
     from gpucourse.learning.bundle import open_bundle
     from gpucourse.ui.views import grade as views
 

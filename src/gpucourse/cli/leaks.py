@@ -17,14 +17,14 @@ from gpucourse.model.deployment import Receipt
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedResource(CloudResource):
-    """A resource in the account with the course's tags, and the lab that explains it, if one does."""
+    """A resource in the account that has the course's tags, and the lab that it belongs to, if there is one."""
 
     explained_by: Literal["standing", "another's", "unknown", "leak"]
     stack: str
 
 
 class Leaks(JsonDocument):
-    """`leaks`. `unasked`: why other regions may have resources."""
+    """`leaks`. `unasked` says why regions that were not searched may have resources, too."""
 
     account: str
     regions: list[str]

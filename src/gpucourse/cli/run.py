@@ -157,7 +157,7 @@ def run(
 
 
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
-    """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
+    """Do one run, and return its exit code. Raises the errors of `runs.run.run`, and CheckFailed."""
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun
     from gpucourse.runs.prepare import rehearse
@@ -191,7 +191,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
 
 def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
-    """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
+    """Run an exercise with each value of a parameter, and return the exit code. Raises ExerciseFailed or CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
     from gpucourse.runs.resolve import locate_run, resolve
@@ -219,7 +219,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
 
 
 def _run_all(session: Session, run_request: RunRequest) -> int:
-    """Run every exercise of a module on each of its labs that is up; return the exit code. Raises ExerciseFailed,
+    """Run every exercise of a module on each of its deployed labs, and return the exit code. Raises ExerciseFailed or
     CheckFailed."""
     from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
@@ -279,8 +279,8 @@ def _refuse_forecast(
 def _add_forecast(
     session: Session, run_request: RunRequest, predict: str | None, expect_red: str | None, *, ask: bool
 ) -> RunRequest:
-    """Return the request with the check that the learner expects to fail, if any, and with their prediction: from the option,
-    or by a question. Raises UsageError, UnknownName."""
+    """Return the request with the check that the learner expects to fail, if any, and with the prediction that the learner
+    typed as an option or at the prompt. Raises UsageError or UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
@@ -296,7 +296,7 @@ def _add_forecast(
 
 
 def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
-    """Return the file of a module that was named instead of a script. Raises UsageError."""
+    """Return the file of the Python module that was named instead of a script. Raises UsageError."""
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
@@ -327,7 +327,7 @@ def _choose_script(
 ) -> tuple[str, list[str], str | None]:
     """Return the exercise of a run, its arguments and its launcher.
 
-    A learner's own script replaces no exercise: it runs with the lab and the limits of one exercise, and every word that is not
+    A learner's own script does not replace an exercise: it runs with the lab and the limits of one, and every word that is not
     an option is an argument of the script. Raises UsageError.
     """
     if script is None or kind is None:

@@ -10,8 +10,8 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """Ask once after a lab was built, if there is a terminal, and add the line if the person agrees. Problems are reported, but
-    stop nothing."""
+    """Ask once, after a lab was built, whether to add the line, and add it if the person agrees. Ask nothing without a
+    terminal. Problems are reported, but do not stop the command."""
     from gpucourse.labs import ssh
 
     context, console = session.context, session.console
@@ -34,7 +34,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 
 def decide(session: Session, *, included: bool) -> None:
-    """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
+    """Add or remove the line, and store that decision. Raises MissingError or UsageError if the file cannot be changed."""
     from gpucourse.labs import ssh
 
     changed = (ssh.add_line if included else ssh.remove_line)(session.context)

@@ -14,7 +14,8 @@ from gpucourse.model.deployment import NodeHealth
 
 
 class CloudStatus(JsonDocument):
-    """A lab on AWS. `unknown`: why the account could not be asked. `ended`: nodes that ended by themselves, and why."""
+    """A lab on AWS. `unknown` says why the account could not be asked. `ended` lists the nodes that ended by themselves, and
+    why."""
 
     instances: dict[str, str]
     expires: str
@@ -29,7 +30,7 @@ class CloudStatus(JsonDocument):
 
 
 class StackDocument(JsonDocument):
-    """One lab as it is now."""
+    """The current state of one lab."""
 
     deployment: LabDocument
     healthy: bool
@@ -39,7 +40,8 @@ class StackDocument(JsonDocument):
 
 
 class StatusDocument(JsonDocument):
-    """`status`. A stack is a lab; `active_runs` are ids, `cloud` says what ends a lab on AWS and what it costs."""
+    """`status`. A stack is a lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS, and what the
+    lab costs."""
 
     stacks: list[StackDocument]
     warnings: list[str]

@@ -65,7 +65,7 @@ def watch(
 
 
 def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
-    """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
+    """React to saved files and to keys. Return the exercise to watch next, or None if the person ends the command."""
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
@@ -107,7 +107,7 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
 
 
 def _begin(session: Session, exercise: Exercise) -> None:
-    """Show the current state at once: the parts, and the learner's place in the course."""
+    """Show the current state immediately: the parts, and the learner's place in the course."""
     from gpucourse.cli.try_ import try_
 
     if any(part.judge for part in exercise.yours):
@@ -119,7 +119,7 @@ def _begin(session: Session, exercise: Exercise) -> None:
 
 
 def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
-    """Run the command of this key. Raises its errors."""
+    """Run the command that this key stands for. Raises that command's errors."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
     from gpucourse.cli.list_ import list_
@@ -147,8 +147,8 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab, and no part that can be judged
-    without one."""
+    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab and no part can be judged without
+    one."""
     from gpucourse.runs.resolve import find_deployed_lab
 
     context = session.context
@@ -165,7 +165,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
 
 
 def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
-    """Act on saved files: judge new answers, judge a part, run and check a changed script."""
+    """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
     from gpucourse.learning.watch import list_judged_files, wrong_syntax
@@ -212,7 +212,8 @@ def can_read_keys(session: Session) -> bool:
 
 
 def read_key(seconds: float) -> str:
-    """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
+    """Return the key that is pressed within this many seconds, or an empty string if none is. Text that was typed earlier
+    counts as keys."""
     try:
         with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)

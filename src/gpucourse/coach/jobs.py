@@ -14,9 +14,10 @@ _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Return the diagnosis of jobs that Slurm lost, whose node failed, or that a signal ended; empty if there are none.
+    """Return the diagnosis of jobs that Slurm lost, whose node failed, or that a signal ended; return an empty list if there
+    are no such jobs.
 
-    `lab` is the module whose cluster it is.
+    `lab` is the number of the module whose cluster ran the jobs.
     """
     if failed := [job for job in jobs if job.state in _FAILED_NODES]:
         names = " and ".join(_list_nodes(failed)) or "a node"

@@ -1,8 +1,8 @@
-"""The symptoms that are recognised by log text, as data: one entry per symptom, with signs as regular expressions.
+"""The symptoms that are recognised in the text of logs, as data: one entry per symptom, with its signs as regular expressions.
 
-Signs of NCCL, CUDA and drivers are from the documents of these libraries, because they need GPUs; the others were seen in logs
-of real torch and gloo. A sign is searched in the whole end of a log; `why` and `next` may contain its named groups, and {rank},
-{node}, {python}, {exercise}, {module}, {run} and {world}.
+Signs of NCCL, CUDA and drivers need GPUs, so they come from the documentation of these libraries. The others were seen in logs
+of real torch and gloo. A sign is searched for in the whole end of a log. `why` and `next` may contain its named groups, and
+{rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Weight = Literal["cause", "follows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """One symptom. A `cause` explains a run by itself; a symptom that `follows` is printed by ranks that another failure
-    affected. A `general` symptom counts only in a log that shows no more specific cause. `instead` is the next step if the
-    command line of the run matches `followed`, which means that it already follows `next`."""
+    """One symptom. A `cause` explains a failure by itself; a symptom that `follows` is printed by ranks that another failure
+    affected. A `general` symptom counts only in a log that shows no more specific cause. `followed` matches the command lines
+    that already follow the advice in `next`; for such a run, `instead` is the next step."""
 
     word: str
     title: str
@@ -31,8 +31,8 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return what the named groups of all signs match in the text: the last sign that matches need not contain every
-        group."""
+        """Return what the named groups of all signs match in the text. All signs are read, because the last one that matches
+        may not contain every group."""
         return {
             name: value
             for sign in self.signs
@@ -42,7 +42,7 @@ class Symptom:
         }
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the last place where the text shows this symptom: the end of a log counts most."""
+        """Return the last place where the text shows this symptom, because the end of a log counts most."""
         last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):
@@ -58,14 +58,14 @@ _OTHER_PROGRAMS = (
     r"srun|slurmstepd|sbatch|salloc|scancel|squeue|sinfo|sacct"
     r"|cc1|collect2|ld:|ld\.|gcc|g\+\+|c\+\+|clang|nvcc|\S*(?:\(\d+\)|:\d+)(?::\d+)*:"
 )
-"""Programs that write `NAME: error: ` as argparse does but are not scripts: Slurm's commands, and compilers, which name a
+"""Programs that are not scripts but write `NAME: error: ` as argparse does: Slurm's commands, and compilers, which name a
 line."""
 
 _FETCH = (
     r"(?:<urlopen error |HTTPS?ConnectionPool\(host='(?P<name>[^']+)'|httpx\.Connect(?:Error|Timeout): )"
     r"(?:(?!ProxyError)[^\n])*?"
 )
-"""The beginning of an error message of a library that downloads something; only the reason after it says what is wrong."""
+"""The beginning of an error message from a library that downloads something; only the reason after it says what is wrong."""
 _NO_REASON = r"\A(?![\s\S]*(?:CERTIFICATE_VERIFY_FAILED|Connection refused|timed out))[\s\S]*"
 
 SYMPTOMS: tuple[Symptom, ...] = (

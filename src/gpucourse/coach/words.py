@@ -1,8 +1,8 @@
-"""Separates the words of a log that say how its process ended from what the script only printed while it ran.
+"""Separates the words of a log that say how its process ended from those that the script only printed while it ran.
 
-A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched in three places only:
-in the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at
-the very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is
+A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
+only: in the last traceback and the lines after it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves,
+and at the very end. A launcher that shares a log with its ranks adds a traceback that only says that one of them failed; it is
 ignored here.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 LABEL = r"(?:\x1b\[[0-9;]*m)*(?:\[(?!rank)[A-Za-z]+\d+\]:|\d+: )?(?:\[rank\d+\]: ?)?"
-"""The label before a line of a rank: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
+"""The label before a rank's line: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
 
 _PREFIX = re.compile(LABEL)
 _HEADER = "Traceback (most recent call last)"
@@ -55,18 +55,19 @@ _ABRUPT = re.compile(
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)|│ (?P<rich>\S+\.py):(?P<at>\d+) in ')
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<|/bin/[^/.]+$")
 _ENDING = 8
-"""How many of the last lines of a log without a traceback may say how it ended."""
+"""The number of last lines, in a log without a traceback, that may say how it ended."""
 _LONG_ENDING = 40
 _HYDRA = "HYDRA_FULL_ERROR=1"
-"""hydra prints no traceback, but its message, the available options, and at last how to get a traceback."""
+"""hydra prints no traceback. It prints its message, then the available options, and in the last line how to get a traceback."""
 _AFTERWARDS = {True: 60, False: 3}
-"""How many lines may follow a traceback that ended its process: after more lines, the process had continued."""
+"""The number of lines that may follow a traceback that ended its process. If more lines follow, the process had continued."""
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Return the text with a blank for every character that says nothing about the end, so that positions stay the same.
+    """Return the text with every character that says nothing about the end replaced by a blank, so that positions stay the
+    same.
 
-    `ended_itself`: the process chose its exit code and no signal ended it; only then may its last lines say why.
+    `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
@@ -76,7 +77,8 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
 
 
 def find_exception(text: str) -> tuple[str, int] | None:
-    """Return the kind of the exception at the end of the last traceback of a text, and the position where that line begins."""
+    """Return the kind of the exception that ends the last traceback of a text, and the position where its line begins; return
+    None if there is no exception."""
     lines = text.splitlines(keepends=True)
     headers = _headers(lines)
     for number in range(headers[-1] + 1, len(lines)) if headers else reversed(range(len(lines))):
@@ -87,16 +89,16 @@ def find_exception(text: str) -> tuple[str, int] | None:
 
 
 def find_message(text: str, place: int) -> str:
-    """Return the whole message of the exception whose line begins at that position: up to a line that a library or launcher
-    writes."""
+    """Return the whole message of the exception whose line begins at that position, up to the next line that a library or
+    launcher writes."""
     lines = text[place:].splitlines(keepends=True)
     end = next((number for number, line in enumerate(lines) if number and (_is_library(line) or not line.strip())), len(lines))
     return "".join(lines[:end])
 
 
 def find_line(text: str) -> str:
-    """Return the script's line to which the traceback at the end of a text leads, as `train.py, line 12`; empty if there is
-    none.
+    """Return the script's line that the traceback at the end of a text leads to, such as `train.py, line 12`, or an empty
+    string if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
     """
@@ -107,8 +109,8 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Return the lines with the tracebacks of launchers blanked: those which only report that a child process failed and, if a
-    rank's own traceback comes before them, all others of torchrun."""
+    """Return the lines with the tracebacks of launchers blanked. These are the tracebacks that only report that a child process
+    failed and, if a rank's own traceback comes before them, all other tracebacks of torchrun."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
@@ -135,20 +137,21 @@ def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
 
 
 def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
-    """Return the script's line to which a traceback leads; empty if it contains only frames of libraries."""
+    """Return the script's line that a traceback leads to, or an empty string if all of its frames are in libraries."""
     return find_line("".join(lines[block[0] : block[1]]))
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
-    """Return the last line of the framed summary that torchrun prints after its exception, or the exception's line if there is
-    none."""
+    """Return the number of the last line of the framed summary that torchrun prints after its exception, or of the exception's
+    line if there is no summary."""
     if end + 1 >= len(lines) or not _bare(lines[end + 1]).startswith(_RULE):
         return end
     return next((number for number in range(end + 2, len(lines)) if _bare(lines[number]).startswith(_RULE)), end)
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Return the line where the last traceback begins, with its chained ones; None if the process continued after it."""
+    """Return the number of the line where the last traceback and those chained to it begin, or None if the process continued
+    after it."""
     headers = _headers(lines)
     while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # the process ended while it wrote this one
         headers.pop()
@@ -167,7 +170,7 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 
 def _last_error(lines: Sequence[str]) -> int:
-    """Return the first of the last lines that reads like an error; the lines after it belong to it."""
+    """Return the number of the first of the last lines that reads like an error; the lines after it belong to it."""
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     numbers = numbers[-_LONG_ENDING if numbers and _HYDRA in lines[numbers[-1]] else -_ENDING :]
     for number in numbers:
@@ -192,11 +195,11 @@ def _headers(lines: Sequence[str]) -> list[int]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without the label of its rank; spaces before its text stay."""
+    """Return a line without the label of its rank, but with the spaces before its text."""
     return _PREFIX.sub("", line, count=1)
 
 
 def blank(line: str) -> str:
-    """Return as many blanks as the line has characters, and its line end."""
+    """Return a line of blanks as long as this line, with the same line end."""
     body = line.rstrip("\r\n")
     return " " * len(body) + line[len(body) :]

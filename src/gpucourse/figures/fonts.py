@@ -1,4 +1,4 @@
-"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages; for others, installed fonts."""
+"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages, and installed fonts for the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def font_files() -> dict[str, Path]:
 
 
 def fonts_for(characters: str) -> list[Path]:
-    """Return installed fonts that together have as many of these characters as possible, the most useful first. Raises
+    """Return installed fonts that together cover as many of these characters as possible, the most useful font first. Raises
     MissingError without matplotlib."""
     code_points = {ord(character) for character in characters}
     if not code_points:

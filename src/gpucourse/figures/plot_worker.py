@@ -30,13 +30,13 @@ _LEAVING_S = 1.0
 _MODESTY = 5  # a quarter of its parent's processor time while it starts, and enough to draw on a busy machine
 
 _Errors = list[MissingError | None]
-"""The error of each plot; None if it was drawn."""
+"""The error of each plot, or None if it was drawn."""
 
 
 class PlotWorker:
-    """Draws pictures: in a separate process (`process`) if `set_up` started one, otherwise in this one.
+    """Draws pictures: in a separate process (`process`) if `set_up` has started one, otherwise in this one.
 
-    Its owner closes it.
+    Its owner must close it.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,8 @@ class PlotWorker:
         self._at_work = False
 
     def set_up(self) -> None:
-        """Start the process, if there is none; return at once. If it cannot be started, pictures are drawn in this process."""
+        """Start the process if there is none, without waiting for it. If it cannot be started, pictures are drawn in this
+        process."""
         if self.process is not None:
             return
         with contextlib.suppress(OSError):
@@ -68,7 +69,8 @@ class PlotWorker:
     ) -> list[tuple[Plot, MissingError]]:
         """Draw every plot as `plots.draw` does, with the record that `records` has for its file.
 
-        Return the plots that could not be drawn, each with the error that `plots.draw` raises."""
+        Return the plots that could not be drawn, each with the error that `plots.draw` raised.
+        """
         order = ([_strip(plot) for plot in plots], metrics, subtitle, folder, dict(records))
         errors = self._ask(order) if plots else []
         if errors is None:
@@ -76,7 +78,8 @@ class PlotWorker:
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
-        """Kill the process, unless it is drawing: nothing more is to be drawn, and `close` need not wait for it to end."""
+        """Kill the process unless it is drawing, because nothing more will be drawn. Then `close` need not wait for it to
+        end."""
         if self.process is not None and not self._at_work:
             self.process.kill()
 
@@ -96,7 +99,7 @@ class PlotWorker:
         process.stdout.close()
 
     def _ask(self, order: tuple[object, ...]) -> _Errors | None:
-        """Let the process draw, and return its errors; None if there is no process, or if it has ended."""
+        """Let the process draw, and return its errors, or None if there is no process or it has ended."""
         process = self.process
         if process is None or process.stdin is None or process.stdout is None:
             return None
@@ -114,8 +117,8 @@ class PlotWorker:
 
 
 def _strip(plot: Plot) -> Plot:
-    """Return the values of a plot without its class: the process that draws need not import pydantic, which takes a third of
-    its start."""
+    """Return the values of a plot without its class, so that the process that draws need not import pydantic, which takes a
+    third of its start-up time."""
     return cast("Plot", json.loads(plot.model_dump_json(), object_hook=lambda members: SimpleNamespace(**members)))
 
 
@@ -133,8 +136,8 @@ def _draw_plots(
 
 
 def serve() -> None:
-    """Import what drawing needs, then answer each request on standard input until the input ends. The process that draws calls
-    this."""
+    """Import what drawing needs, then answer each request on standard input until the input ends. This runs in the process that
+    draws."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints must not come between the answers

@@ -1,5 +1,5 @@
-"""A plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only its object interface is
-used: no global figure, no window system, nothing to close."""
+"""Draws a plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only its object interface is
+used: there is no global figure, no window system and nothing to close."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ MANY = 40  # a line with more points has no marks: they would hide it
 def draw(
     plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path, record: RecordedPlot | None = None
 ) -> list[Path]:
-    """Draw `<file>.png` and `<file>.svg` into `folder`, each complete when it appears, and return their paths.
+    """Draw `<file>.png` and `<file>.svg` into `folder`, and return their paths. Each file is complete when it appears.
 
-    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. A plot that only a GPU measures
-    shows them alone if the run has none.
+    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. If the run has no points for a
+    plot that only a GPU measures, the plot shows the record's points alone.
 
-    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is
-    nothing to draw or no matplotlib, StorageError if the files cannot be written.
+    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is nothing
+    to draw or no matplotlib, and StorageError if the files cannot be written.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -66,8 +66,8 @@ def draw(
 
 
 def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
-    """Return what a plot shows: the points of the run, and those of the record if there is one. Raises MissingError if there
-    is nothing to draw."""
+    """Return what a plot shows: the points of the run, and those of the record if there is one. Raises MissingError if there is
+    nothing to draw."""
     if record is None:
         return drawable(plot, metrics)
     try:
@@ -98,7 +98,7 @@ def make_ready() -> None:
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """Import matplotlib, and use our style for the block. Raises MissingError."""
+    """Import matplotlib, and use the style of this course for the block. Raises MissingError."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     try:
         import matplotlib as mpl
@@ -137,7 +137,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
-    """Move the left end of the axes to the right if their numbers are so long that the title of the y axis would be cut."""
+    """Move the left end of the axes to the right if its numbers are so long that the title of the y axis would be cut off."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
     whole = axes.bbox.width / width
@@ -147,8 +147,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
 
 
 def _place_legend(axes: Axes) -> None:
-    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows; the axes become shorter if it
-    has more than one. A legend with very many rows is put to their right."""
+    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows. If it has more than one row,
+    the axes become shorter. A legend with very many rows is put to the right of the axes."""
     left, bottom, width, height = axes.get_position().bounds
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
@@ -208,7 +208,7 @@ def _turn_words(axes: Axes, words: Sequence[str]) -> None:
 
 
 def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
-    """Return how far the spread of each bar reaches below and above its value; None if no bar has one."""
+    """Return how far the spread of each bar reaches below and above its value, or None if no bar has a spread."""
     if not any(point.spread for point in points):
         return None
     spreads = [point.spread or (point.y, point.y) for point in points]

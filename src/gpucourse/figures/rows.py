@@ -1,4 +1,5 @@
-"""Turn rows of the metrics into points to draw; values that cannot be drawn are counted, and the picture says how many."""
+"""Turns rows of the metrics into points to draw. Values that cannot be drawn are counted, and the picture says how many there
+are."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does n
 
 
 MAX_ROWS = 2000
-"""The maximum number of rows in a picture: it has fewer columns of pixels."""
+"""The maximum number of rows in a picture: more would not fit into its columns of pixels."""
 
 MAX_WORDS, MAX_LINES = 100, 24
 _MAX_TEXT = 200
@@ -31,7 +32,8 @@ class PlotPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawable:
-    """What a plot shows: the points and the label of each series, the ideal points, the words under an x axis without numbers.
+    """The contents of a plot: the points and the label of each series, the ideal points, and the words under an x axis without
+    numbers.
 
     `recorded` has the points of a GPU's record, by the label of their series; `recorded_label` and `caption` name their source.
     """
@@ -47,7 +49,7 @@ class Drawable:
     caption: str = ""
 
     def all_y(self) -> list[float]:
-        """Return every value on the y axis, including the ideal and the recorded ones and the spreads."""
+        """Return every value on the y axis, including ideal points, recorded points and spreads."""
         points = [point for points in [*self.series, self.ideal, *self.recorded.values()] for point in points]
         return [value for point in points for value in (point.y, *(point.spread or ()))]
 
@@ -91,7 +93,8 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that no picture can show (control characters, line breaks), cut if it is too long."""
+    """Return the text without characters that no picture can show (control characters, line breaks), shortened if it is too
+    long."""
     return "".join(character if character.isprintable() else " " for character in text[:_MAX_TEXT])
 
 
@@ -101,7 +104,7 @@ def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
 
 
 def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows that a plot shows; none if the metrics have no list there."""
+    """Return the rows that a plot shows, or an empty list if the metrics have no list there."""
     value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -128,7 +131,7 @@ def _points(
     *,
     log_y: bool,
 ) -> list[PlotPoint]:
-    """Return the values of the rows under `key` as points, each with the spread between the values under `ends`."""
+    """Return the values that the rows have under `key` as points, each with the spread between the values under `ends`."""
     points = []
     for row, x in zip(rows, places, strict=True):
         y = _number(row.get(key), log_y)
@@ -153,7 +156,7 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """Return the value as a number that its axis can show; None if it is not one."""
+    """Return the value as a number that its axis can show, or None if there is no such number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

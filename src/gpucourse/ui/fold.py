@@ -1,8 +1,8 @@
 """The logs of all ranks merged into one: a line that several ranks wrote at the same place is shown once, `[r0-3]`.
 
-At every step the next line of a rank is shown if no other rank will write the same line soon; otherwise it waits for the other
-ranks. Lines are the same if they are equal to the last character: two losses that nearly agree are two lines. Lines that differ
-only in their numbers wait for each other as well, so that they are shown one below the other, each with its own rank.
+At every step, the next line of a rank is shown if no other rank will write the same line soon; otherwise it waits for the other
+ranks. Lines are the same only if they are equal to the last character: two losses that nearly agree are two lines. Lines that
+differ only in their numbers also wait for each other, so that they are shown one below another, each with its own rank.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def label(ranks: Iterable[int]) -> str:
 
 
 class _Log:
-    """The log of one rank: its next lines, the places of each of them, and the number of lines of each shape.
+    """The log of one rank: its next lines, the places where each of them occurs, and the number of lines of each shape.
 
     `seen_ahead` counts the next lines of all logs. The shape of a line is the line without its digits.
     """
@@ -75,7 +75,7 @@ class _Log:
         self._fill()
 
     def distance(self, line: bytes) -> int | None:
-        """Return how many lines ahead this line is, 0 if it is the next one; None if it does not come soon."""
+        """Return how many lines ahead this line is, which is 0 for the next line. Return None if it does not come soon."""
         places = self._places.get(line)
         return places[0] - self._passed if places else None
 
@@ -95,7 +95,7 @@ class _Log:
 
 
 def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a log that comes in pieces of any size."""
+    """Yield the lines of a log that arrives in pieces of any size."""
     partial = b""
     for piece in pieces:
         *lines, partial = (partial + piece).split(b"\n")
@@ -108,7 +108,7 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]:
-    """Return the logs whose next lines are to be shown now, in groups with the same line."""
+    """Return the logs whose next lines should be shown now, grouped by their next line."""
     groups: dict[bytes, list[_Log]] = {}
     for log in live:
         groups.setdefault(log.lines[0], []).append(log)

@@ -1,4 +1,4 @@
-"""A plot of a manifest as SVG in a page: in the page's colours, with the value of each point under the pointer."""
+"""A plot of a manifest as SVG in a page, in the page's colours. The value of the point under the pointer is shown."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield what a GPU of the course's authors measured: dashed lines with hollow marks, in the colour of the run's line."""
+    """Yield what the course's authors measured on a GPU: dashed lines with hollow marks, in the colour of the run's line."""
     for label, points in data.recorded.items():
         index = data.labels.index(label) if label in data.labels else len(data.labels)
         if plot.kind == "line" and plot.connect:
@@ -142,7 +142,7 @@ def _circle(kind: str, x: float, y: float, title: str = "", radius: float = 4.5)
 
 
 def _title(text: str) -> str:
-    """Return what is shown under the pointer."""
+    """Return the text that is shown when the pointer is over a mark."""
     return f"<title>{escape(text)}</title>" if text else ""
 
 

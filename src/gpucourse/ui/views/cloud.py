@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote before the person agrees, what was tried, what exists and until when."""
+"""Labs that cost money, on the screen: the quote that is shown before the person agrees."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def quote(proposal: PricedProposal, *, command: str = "") -> View:
-    """Show what is about to be built and what it costs: by line and hour, to its end, for the module's usual time; and what is
-    left of the budget.
+    """Show what is about to be built, what it costs (each item per hour, until its deadline, and for the module's usual time),
+    and what is left of the budget.
 
-    `command`: the command that builds it, if this one only shows the quote.
+    `command` is the command that builds it, if the quote is only a preview.
     """
     plans = proposal.plans
     blocks: list[Block] = []
@@ -92,8 +92,8 @@ def _others(siblings: Sequence[Sibling]) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """Return what the preflight found that does not stop the lab. The price is shown above; whether the backstop works is
-    reported once it has been tried."""
+    """Return the findings of the preflight that do not stop the lab. The price is shown above; a fault of the backstop is
+    reported after it has been tried."""
     texts = [
         f"{finding.what}: {finding.detail}"
         for finding in findings

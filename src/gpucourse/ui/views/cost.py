@@ -1,4 +1,4 @@
-"""The cost so far, the cost now, and how certain both are."""
+"""The cost so far, the present cost, and how certain both are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cost(costs: Cost) -> View:
-    """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
+    """Show the sums, what costs money now, the costs by module and exercise, and the sources of the prices."""
     warnings = Items(costs.warnings, title="Warnings", style="warn")
     if not costs.usd and not costs.running and not costs.billed:
         free = Paragraph("No costs so far: simulated nodes are free.")

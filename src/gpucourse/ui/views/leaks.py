@@ -1,4 +1,4 @@
-"""The resources of the course in the account, and those that no record explains."""
+"""The resources of the course in the account, with those that no record explains."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _labs(things: Sequence[ScannedResource]) -> list[str]:
 
 
 def _when(stamp: str) -> str:
-    """Format the time of a tag for a person; return the tag unchanged if it is not a time."""
+    """Format the time in a tag for a person, or return the tag unchanged if it is not a time."""
     try:
         return clock(stamp.replace("Z", "+00:00"))
     except ValueError:

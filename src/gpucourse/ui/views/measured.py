@@ -21,7 +21,7 @@ _SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: a narrow 
 
 
 def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
-    """Return one table of a manifest, filled from the metrics of a run, without columns for which nothing was measured."""
+    """Return one table of a manifest, filled from the metrics of a run, without the columns for which nothing was measured."""
     from gpucourse.grading.values import Unreadable, read
 
     try:
@@ -42,7 +42,7 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
 
 
 def grid_blocks(grid: Grid) -> list[Block]:
-    """Return a table of a report or of a comparison with its note, or, if it has no rows, the note alone."""
+    """Return a table of a report or of a comparison with its note, or only the note if the table has no rows."""
     if not grid.rows:
         return [Paragraph(f"{grid.title}: {grid.note}", "dim")]
     columns = [right(title) if numeric else wrapped(title) for title, numeric in zip(grid.columns, grid.numeric, strict=True)]

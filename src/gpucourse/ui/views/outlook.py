@@ -19,7 +19,7 @@ SOON_S = 30 * 60
 
 
 def outlook(deployment: Deployment, forecast: Outlook) -> Facts:
-    """Return the cost, the time that is left, and everything that can end the lab."""
+    """Return the cost, the remaining time, and everything that can end the lab."""
     return facts(
         [
             ("account", Cell(f"unknown: {forecast.unknown}", "warn") if forecast.unknown else ""),

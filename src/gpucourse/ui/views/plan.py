@@ -1,4 +1,4 @@
-"""A launch plan on the screen: what every node is going to start, in words that a shell accepts unchanged."""
+"""A launch plan on the screen: the command that every node will start, quoted so that a shell accepts it unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def launch(plan: LaunchPlan) -> View:
-    """Show the whole plan: where the ranks meet, what is copied, the command of every node with its environment."""
+    """Show the whole plan: where the ranks meet, what is copied, and the command of every node with its environment."""
     blocks: list[Block] = [
         facts(
             [
@@ -48,7 +48,7 @@ def launch(plan: LaunchPlan) -> View:
 
 
 def _limits(plan: LaunchPlan) -> str:
-    """Return how much is collected of the outputs of one node, and of each log."""
+    """Return the limits on the outputs that are collected from one node, and on each log."""
     in_all, a_file, a_log = map(format_bytes, (plan.output_limit, plan.max_output_bytes, plan.log_limit))
     return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
 
@@ -65,13 +65,13 @@ def parameters(values: Mapping[str, object]) -> str:
 
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
-    """Return variables as `--env` accepts them: `values` with their values, `handed_on` by name alone."""
+    """Return variables as `--env` accepts them: `values` with their values, and `handed_on` by name only."""
     typed = [f"{name}={quote_word(value)}" for name, value in values.items()]
     return "  ".join([*typed, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
 
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
-    """Return one node's command for a shell: the environment first, each variable on its own line, every word quoted."""
+    """Return one node's command for a shell: the environment first, each variable on its own line, with every word quoted."""
     words = " ".join(quote_word(word) for word in format_typed(command.argv))
     variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
     variables += [f'  {name}="${name}"' for name in handed_on]

@@ -1,4 +1,5 @@
-"""What Slurm adds to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
+"""The additions that Slurm makes to the screen: the file and the commands of a plan, the jobs of a run, and the queue as it was
+recorded."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def summary(record: RunRecord) -> str:
 
 
 def describe_later(record: RunRecord) -> str:
-    """Return the jobs that a run's own jobs submitted and that still run; empty if there are none."""
+    """Return the jobs that were submitted by this run's jobs and are still running, or an empty text if there are none."""
     later = record.slurm.later if record.slurm else []
     if not later:
         return ""
@@ -70,7 +71,7 @@ def describe_later(record: RunRecord) -> str:
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Block]:
-    """Return the jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
+    """Return a table of the jobs in Slurm's own words, if the run did not go well and its exercise has no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
     if (
