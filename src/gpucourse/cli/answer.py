@@ -45,12 +45,12 @@ def answer(
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", help="The run that your numbers are about (default: the newest).", autocompletion=complete.runs_of_exercise
+            "--run", help="The run that your numbers come from (default: the newest).", autocompletion=complete.runs_of_exercise
         ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
 ) -> None:
-    """Answer an exercise's questions; numbers are checked on your run."""
+    """Answer an exercise's questions; your run checks the numbers."""
     from gpucourse.learning import answer as act
     from gpucourse.ui.views.answers import answers as view
 
@@ -84,7 +84,7 @@ def answer(
     if bad := [result.id for result in results if result.verdict == "failed"]:
         raise CheckFailed(
             f"{len(bad)} of {len(results)} answers are not right: {', '.join(bad)}",
-            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
+            hint=f"gpucourse hint {exercise}, then: gpucourse answer {exercise}",
         )
 
 

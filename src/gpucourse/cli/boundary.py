@@ -88,7 +88,7 @@ def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _SHELLS:
         reason = f"not for {printable(name, 40)}" if name else "and $SHELL is not set"
-        raise UsageError(f"there is completion for {', '.join(_SHELLS)}, {reason}", hint=f"gpucourse {option} bash")
+        raise UsageError(f"completion exists for {', '.join(_SHELLS)}, {reason}", hint=f"gpucourse {option} bash")
     if option == _SHOW:
         variable = "_GPUCOURSE_COMPLETE"
         sys.stdout.write(completion.get_completion_script(prog_name="gpucourse", complete_var=variable, shell=name) + "\n")

@@ -35,7 +35,7 @@ def break_(
         typer.Option("--how", help="Which fault (default: a random one); code: an error in a copy of the script."),
     ] = None,
     repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""

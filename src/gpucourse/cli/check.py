@@ -91,7 +91,7 @@ def check(
     if rank is not None and diagnosis is None:
         raise UsageError("--rank needs --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
     if run is not None and (every or diagnosis is not None):
-        raise UsageError("--run needs one exercise, and no --diagnosis", hint="gpucourse check 3.2 --run RUN")
+        raise UsageError("--run needs one exercise, without --diagnosis", hint="gpucourse check 3.2 --run RUN")
     if diagnosis is not None:
         if exercise is None:
             raise UsageError("--diagnosis needs one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
@@ -133,7 +133,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
         if namesakes := find_namesakes(context.paths, record):
-            console.note(f"run {record.id} is of {record.own_script}; {', '.join(namesakes)} has runs too: --run RUN names one")
+            console.note(f"run {record.id} is a run of {record.own_script}; {', '.join(namesakes)} has runs, too: choose one with --run RUN")
     else:
         if (drill := open_drill(context.paths, name)) is not None:
             console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")

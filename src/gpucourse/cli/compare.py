@@ -33,7 +33,7 @@ def compare(
     session: Session,
     runs: Annotated[
         list[str],
-        typer.Argument(help="Two runs or more of one exercise, or of one script of your own.", autocompletion=complete.runs),
+        typer.Argument(help="Two or more runs of one exercise, or of one script of your own.", autocompletion=complete.runs),
     ],
 ) -> None:
     """Compare runs of one exercise, or of one script."""

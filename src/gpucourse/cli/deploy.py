@@ -103,7 +103,7 @@ class BuiltLabs(QuoteList):
 def deploy(
     session: Session,
     module: ModuleArgument,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     target: Annotated[
         str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
     ] = None,
@@ -132,11 +132,11 @@ def deploy(
         list[str] | None, typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...")
     ] = None,
     on_login_node: Annotated[
-        bool, typer.Option("--on-login-node", help="On hosts: compute on a login node of a Slurm cluster, too.")
+        bool, typer.Option("--on-login-node", help="On hosts: compute even on a login node of a Slurm cluster.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes removed with a run on them).")
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation (for paid labs, and before nodes with a run on them are removed).")
     ] = False,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
@@ -223,7 +223,7 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
         return
     names, command = ", ".join(run.id for run in runs), request.command
     reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
-    if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, reason=reason):
+    if not confirm(session, "Stop what is running there and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 

@@ -43,7 +43,7 @@ def destroy(
     forget_unreachable: Annotated[
         bool,
         typer.Option(
-            "--forget-unreachable", help="On hosts: forget what cannot be reached any more, and say what may be left there."
+            "--forget-unreachable", help="On hosts: forget machines that cannot be reached any more, and list what may be left there."
         ),
     ] = False,
 ) -> None:
@@ -67,7 +67,7 @@ def destroy(
         try:
             result = act(context.watched_by(live), survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
+            raise Interrupted("interrupted while labs were being taken down; some may still be there", hint=command) from None
     remove_line(session)
     error = describe_errors(result.errors) if result.errors else UNSET
     session.console.document(Destroyed(receipts=result.receipts, error=error))

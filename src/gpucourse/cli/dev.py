@@ -36,12 +36,12 @@ def dev(
     action: Annotated[
         Literal["new", "check", "schema"],
         typer.Argument(
-            help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
-            "schema: the JSON Schemas with which editors complete and check YAML files."
+            help="new: create a small course in an empty folder. check: list everything that is wrong with a course. "
+            "schema: write the JSON Schemas that let editors complete and check YAML files."
         ),
     ],
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of the course (check and schema: default, the current course).")
+        Path | None, typer.Argument(help="The folder of the course (default for check and schema: the current course).")
     ] = None,
     run: Annotated[
         bool, typer.Option("--run", help="With check: also run every exercise and its solution on simulated nodes.")
@@ -95,5 +95,5 @@ def _check(session: Session, folder: Path | None, *, run: bool, modules: list[st
     good = checked.catalog.modules
     session.console.document(CheckedCourseDocument.of(checked, modules=[module.id for module in good]))
     if checked.complaints:
-        raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
+        raise ManifestError(checked.complaints, hint="how to write a module: docs/authoring.md")
     session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(good), 'module')}, no complaints")

@@ -93,7 +93,7 @@ def grade(
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="The name of the person who judges or hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
         list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several make a class table.")
@@ -102,13 +102,13 @@ def grade(
         str | None,
         typer.Option(
             "--exercise",
-            help="One exercise: what was edited (--open), or run it alone (--rerun).",
+            help="One exercise: show its edits (--open), or run only it (--rerun).",
             autocompletion=complete.exercises,
         ),
     ] = None,
     rerun: Annotated[
         Path | None,
-        typer.Option("--rerun", help="Run a bundle's scripts on simulated nodes and judge its parts again; compare."),
+        typer.Option("--rerun", help="Run a bundle's scripts on simulated nodes and judge its parts again, then compare."),
     ] = None,
     original: Annotated[
         bool, typer.Option("--original", help="With --rerun: the course's own scripts in place of edited ones.")
@@ -137,7 +137,7 @@ def grade(
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
     opened = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
     if exercise is not None and len(opened) != 1:
-        raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
+        raise UsageError("--exercise needs exactly one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if csv and session.options.json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
     context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)

@@ -14,7 +14,7 @@ from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
-    "This runs the learner's code on this computer, with your rights. If you do not know the learner, do it in a container "
+    "This runs the learner's code on this computer, with your permissions. If you do not know the learner, do it in a container "
     "or a virtual machine."
 )
 
@@ -50,4 +50,4 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
         )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")
-        raise MissingError(f"nothing of {path.name} could be run again{reason}", hint="gpucourse doctor")
+        raise MissingError(f"nothing in {path.name} could be run again{reason}", hint="gpucourse doctor")

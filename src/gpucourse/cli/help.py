@@ -31,7 +31,7 @@ WITHOUT_JSON = ("init", "watch", "logs", "open", "ssh")
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
     ("-q, --quiet", "Results, warnings and errors only."),
-    ("--verbose", "More detail; an error with its traceback."),
+    ("--verbose", "More detail, and the traceback of an error."),
 )
 
 

@@ -42,11 +42,11 @@ class Cleanup(JsonDocument):
 
 def leaks(
     session: Session,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the resources that belong to no recorded lab.")] = False,
     everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """List what your AWS account still has with the course's tag."""
+    """List what in your AWS account still has the course's tag."""
     from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 
@@ -81,7 +81,7 @@ def _judge(leftovers: list[CloudResource]) -> None:
     if visible:
         verb, pronoun = ("is", "it") if visible == 1 else ("are", "them")
         raise LeftoverError(
-            f"{format_count(visible, 'thing')} of the course {verb} in the account, and no lab on record explains {pronoun}",
+            f"{format_count(visible, 'course resource')} {verb} in the account, and no recorded lab accounts for {pronoun}",
             hint="gpucourse leaks --clean removes them",
         )
     if leftovers:

@@ -85,7 +85,7 @@ def show_logs(
     except GpucourseError as error:  # the nodes do not answer: the copied part can still be read
         session.console.warn(f"this may be incomplete: {error.what}")
     if text := describe_later(record):
-        session.console.warn(f"{text}; the same command collects what they write")
+        session.console.warn(f"{text}; the same command collects their output")
     logs = select_logs(context.paths, record, rank, part)
     try:
         if times:

@@ -48,7 +48,7 @@ def run(
     arguments: Annotated[
         list[str] | None, typer.Argument(help="After --: arguments for the script, passed on unchanged.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
     sweep: Annotated[
         list[str] | None,
@@ -57,14 +57,14 @@ def run(
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     python_module: Annotated[
-        str | None, typer.Option("--module", help="Like --script, but as python -m starts it here: --module package.train")
+        str | None, typer.Option("--module", help="Like --script, but started as python -m does: --module package.train")
     ] = None,
-    extra: Annotated[list[Path] | None, typer.Option("--with", help="A file or folder to upload beside the script.")] = None,
+    extra: Annotated[list[Path] | None, typer.Option("--with", help="A file or folder to upload with the script.")] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
             "--env",
-            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own without storing its value.",
+            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own value without storing it.",
         ),
     ] = None,
     torchrun: Annotated[
@@ -74,7 +74,7 @@ def run(
         Path | None, typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Run under PyTorch's profiler: where the time goes. The run earns no points.")
+        bool, typer.Option("--profile", help="Run under PyTorch's profiler, to see where the time goes. The run earns no points.")
     ] = False,
     procs: Annotated[int | None, typer.Option("--procs", help="Processes per node, for torchrun.", min=1)] = None,
     launcher: Annotated[
@@ -92,7 +92,7 @@ def run(
         str | None,
         typer.Option(
             "--predict",
-            help="What it will measure, recorded before it starts: --predict NAME=VALUE",
+            help="What the run will measure, recorded before it starts: --predict NAME=VALUE",
             autocompletion=complete.predictions,
         ),
     ] = None,
@@ -269,11 +269,11 @@ def _refuse_forecast(
     option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
     exercise = run_request.exercise
     if several:
-        raise UsageError(f"{option} is about one run", hint=f"gpucourse run {exercise} {option} {value}")
+        raise UsageError(f"{option} is for a single run", hint=f"gpucourse run {exercise} {option} {value}")
     if predict is not None and no_predict:
         raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise} --no-predict")
     if run_request.script is not None:
-        raise UsageError(f"{option} is about an exercise, not about a script of your own", hint="gpucourse list shows them")
+        raise UsageError(f"{option} is for an exercise, not for a script of your own", hint="gpucourse list shows them")
 
 
 def _add_forecast(
@@ -332,7 +332,7 @@ def _choose_script(
     """
     if script is None or kind is None:
         if exercise is None:
-            raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
+            raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for a script of your own")
         return exercise, arguments, launcher
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):

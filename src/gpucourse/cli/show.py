@@ -75,7 +75,7 @@ class ShownExercise(JsonDocument):
 def show(
     session: Session,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
-    part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
+    part: Annotated[int, typer.Option("--part", help="Which part of a long lesson.", metavar="N")] = 1,
     run: Annotated[
         str | None,
         typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs_of_exercise),

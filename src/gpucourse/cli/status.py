@@ -51,7 +51,7 @@ def status(
     session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
 ) -> None:
-    """Show every lab and node as it is now; for AWS, from the account."""
+    """Show the state of every lab and node; on AWS, from the account."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 

@@ -35,7 +35,7 @@ def watch(
         str | None,
         typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> int:
     """Judge your part, or run the exercise, each time you save a file."""

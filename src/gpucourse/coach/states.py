@@ -185,7 +185,7 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     return Diagnosis(
         symptom="node-lost",
         title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
-        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
+        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks were lost with it; the others wait for them "
         f"until their timeout.",
         next=f"gpucourse status shows which nodes are alive; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
@@ -226,7 +226,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
         "left-early",
         logs,
         f"{names} had already exited",
-        why=f"{names} exited normally, and the others still call collectives. The usual reasons are shares of the data that "
+        why=f"{names} exited normally, but the others still call collectives. The usual reasons are shares of the data that "
         "differ by a batch, or a branch on rank around a collective.",
         advice=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) makes "
         f"shares equal",

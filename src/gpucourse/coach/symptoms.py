@@ -81,7 +81,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "Rank 0 fails at once; the others keep connecting to the wrong process.",
         next="gpucourse runs shows what is still running, and gpucourse cancel RUN ends it; then run again, on another port",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
-        instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
+        instead="the script sets port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
     ),
     Symptom(
@@ -137,7 +137,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"killed by the cgroup out-of-memory handler",
             r"(?m)^srun: error: [^\n]*: Out Of Memory",
         ),
-        why="The job used more of the node's memory than it had asked for, and the kernel ended the process that was largest: "
+        why="The job used more of the node's memory than it had asked for, and the kernel ended the largest process: "
         "the script, or a worker of its DataLoader.",
         next="ask for more in the batch file (#SBATCH --mem=32G), or use less: fewer num_workers, a smaller batch_size",
     ),
@@ -160,7 +160,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
-        why="A process was given a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
+        why="A process was given a rank that its world does not have: over all nodes, ranks are numbered from 0 to WORLD_SIZE - 1, "
         "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the correct commands",
     ),
@@ -193,8 +193,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"did not receive grad for rank \d+",
             r"parameters that were not used in producing (?:the )?loss",
         ),
-        why="DDP waits for the gradient of every parameter before it ends a bucket. A layer that forward does not use has "
-        "none, so the next step finds the last one unfinished.",
+        why="DDP waits for the gradient of every parameter before it completes a bucket. A layer that forward does not use has "
+        "no gradient, so the next step finds the last bucket incomplete.",
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     # Nodes that have GPUs, or should have them: NCCL, CUDA, drivers.
@@ -245,7 +245,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Duplicate GPU detected",
             r"is process \d+ of its node, with \d+ GPUs",
         ),
-        why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
+        why="A rank has no GPU of its own: choose the GPU by LOCAL_RANK, not by RANK, and start no more processes on a node than "
         "it has GPUs.",
         next="set --nproc-per-node to the number of GPUs that nvidia-smi -L lists on each node",
     ),
@@ -284,7 +284,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         general=True,
         why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
-        "port that the security group does not let through between the nodes.",
+        "port that the security group blocks between the nodes.",
         next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
         "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
@@ -310,7 +310,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL WARN [^\n]*(?:reset by peer|Broken pipe|recv failed|closed by remote peer)[^\n]*",
         ),
         why="The other end of a connection went away. If another rank ended first, look at that one. If all ranks report "
-        "this, the network is at fault: a wrong interface, or a port that the security group closes.",
+        "this, the network is at fault: a wrong interface, or a port that the security group blocks.",
         next="gpucourse logs {run} --fold shows the rank that ended first; if there is none, run again with --env "
         "NCCL_DEBUG=INFO",
         weight="follows",
@@ -326,7 +326,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"(?P<what>[^\n]*bad substitution)" + _NO_TRACEBACK,
             _LINE_OF_SHELL + r"warning: (?P<what>here-document [^\n]*)" + _NO_TRACEBACK,
         ),
-        why="The shell says of line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
+        why="The shell reports for line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
         "file, or at the next one of its kind: the mistake is on that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
@@ -347,7 +347,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A command is missing on {node}",
         signs=(_LINE_OF_SHELL + r"(?P<name>[^\s:]+): command not found" + _NOT_OF_SCRIPT,),
         why="Line {line} of the script starts {name}, and {node} has no such program, or it is not on the PATH of a job.",
-        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path",
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or use its full path",
         general=True,
     ),
     Symptom(
@@ -383,13 +383,13 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="shadowed-module",
-        title="A file is named like a library",
+        title="A file has the name of a library",
         signs=(
             r"partially initialized module '(?P<name>\w+)'",
             r"cannot initialize type \"[^\"]+\": an object with that name is already",
         ),
-        why="A file beside the script has the name of a library, so that `import` finds the file instead.",
-        next="rename your file: no torch.py, cuda.py, random.py or logging.py beside a script",
+        why="A file next to the script has the name of a library, so `import` finds that file instead.",
+        next="rename your file: no torch.py, cuda.py, random.py or logging.py next to a script",
     ),
     Symptom(
         word="file-missing",
@@ -399,7 +399,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
         ),
         why="The script opens {name}, which is not on {node}. Only the script and what you name are uploaded.",
-        next="upload it: --with PATH (a file or a folder) puts it beside the script on every node",
+        next="upload it: --with PATH (a file or a folder) puts it next to the script on every node",
     ),
     Symptom(
         word="command-missing",
@@ -410,7 +410,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script starts {name} as a separate process, and {node} has no such program on its PATH. A whole "
         "command line in one string is looked for as one program; a missing working folder (cwd=) gives the same message.",
-        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or use its full path; a command line is a "
         "list of words: subprocess.run(['ls', '-l'])",
     ),
     Symptom(
@@ -479,7 +479,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="no-internet",
-        title="The node does not reach the internet",
+        title="The node cannot reach the internet",
         signs=(
             _NO_REASON + r"couldn't connect to '(?P<name>https?://[^']+)'",
             _NO_REASON + r"LocalEntryNotFoundError[^\n]*",
@@ -549,7 +549,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"compiled using NumPy 1\.x cannot be run in",
         ),
         why="A library was built for another version of the one it loads, usually of torch: extensions fit one version only.",
-        next="install both at once, in matching versions: {python} -m pip install torch torchvision",
+        next="install both together, in matching versions: {python} -m pip install torch torchvision",
     ),
     Symptom(
         word="wrong-config",
@@ -560,11 +560,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script looks for its configurations in {name}, which is not on {node}. Only the script and what you name are "
         "uploaded.",
-        next="--with FOLDER uploads the folder of configurations, and puts it beside the script on every node",
+        next="--with FOLDER uploads the folder of configurations, and puts it next to the script on every node",
     ),
     Symptom(
         word="wrong-config",
-        title="The configuration does not fit",
+        title="The configuration is not valid",
         signs=(
             r"Could not override '[^']*'[^\n]*",
             r"(?:In '[^']+': )?Could not find '[^']+'",
@@ -608,7 +608,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"connect \[?(?:127\.|::1)[^\n]*Connection refused",
             r"SO_ERROR: Connection refused, remote=\[127\.[^\n]*",
         ),
-        why="All ranks found the meeting point and told each other their addresses, and then could not connect. The others "
+        why="All ranks found the meeting point and exchanged their addresses, but then could not connect. The others "
         "cannot reach an address of {node}: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
         "gloo chose one that is not on the nodes' network.",
         next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
@@ -627,7 +627,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?:TCPStore|c10d|torch/distributed/|[Gg]loo|[Rr]endezvous)[^\x00]*Connection refused",
         ),
         why="This rank tried to reach rank 0 at MASTER_ADDR and MASTER_PORT, and got no answer: rank 0 is not up yet or has "
-        "ended, the address is wrong, or a firewall closes the port.",
+        "ended, the address is wrong, or a firewall blocks the port.",
         next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
         weight="follows",
     ),

@@ -57,7 +57,7 @@ def draw(
             pictures = _pictures(_figure(plot, data, subtitle))
         except (ArithmeticError, ValueError, RuntimeError) as error:  # numbers that an axis cannot show
             raise MissingError(
-                f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at metrics.json of the run"
+                f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at the run's metrics.json"
             ) from error
     paths = [folder / f"{plot.file}.{ending}" for ending in pictures]
     for path, picture in zip(paths, pictures.values(), strict=True):

@@ -58,7 +58,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """Return the points of a plot. Raises MissingError if the metrics contain nothing to draw."""
     every = find_rows(plot, metrics)
     if not every:
-        raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
+        raise MissingError(f"the run has no {plot.rows}", hint="look at the run's metrics.json")
     worded = plot.kind == "bar" or _has_words(plot, every[:MAX_ROWS])
     rows = _thin(every, MAX_WORDS if worded else MAX_ROWS)
     words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
@@ -81,7 +81,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
         keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
             f"no row of {plot.rows} has a number for {keys}",
-            hint="look at metrics.json of the run: the script writes null for what it did not measure",
+            hint="look at the run's metrics.json: the script writes null for what it did not measure",
         )
     reason = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {reason}"] if left_out else []

@@ -56,7 +56,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
-        yield "**Not here yet**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
+        yield "**Still missing**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
 
 
 def _plain(text: str) -> str:

@@ -71,7 +71,7 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     missing = "".join(sorted(pdf.lost))
     if missing:
         pdf.ln(2)
-        pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report has them all.", colour=WARN)
+        pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report shows them all.", colour=WARN)
     return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 
 
@@ -245,6 +245,6 @@ def _write_saying(pdf: _Pages, saying: Saying) -> None:
 def _write_missing(pdf: _Pages, missing: tuple[str, ...]) -> None:
     if missing:
         pdf.ln(1)
-        pdf.write_text("Not here yet", style="B", colour=WARN)
+        pdf.write_text("Still missing", style="B", colour=WARN)
         for sentence in missing:
             pdf.write_text(f"–  {sentence.replace('`', '')}", colour=WARN)

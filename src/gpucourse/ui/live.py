@@ -135,7 +135,7 @@ class Live:
         writer = "the launcher" if rank is None else f"rank {rank}"
         rows = [line((f"{lines} of {writer} on {clean_line(node)}:", "bad"))]
         rows += [draw_line(source, raw) for _, raw in tail]
-        rows.append(line((f"all of it in {source.file}", "dim")))
+        rows.append(line((f"the whole log is in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
         if self._printer is None:

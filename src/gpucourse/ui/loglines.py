@@ -149,7 +149,7 @@ class LineLimit:
     def end(self) -> bytes:
         """Return the note at the end of a line that says how many of its bytes are left out, or nothing if none are."""
         more, self._length = self._length - self._most, 0
-        return f" ... {more:,} more bytes, whole in {self._file}".encode() if more > 0 else b""
+        return f" ... {more:,} more bytes, whole line in {self._file}".encode() if more > 0 else b""
 
     def _cut_line(self, text: bytes) -> bytes:
         room = max(0, self._most - self._length)

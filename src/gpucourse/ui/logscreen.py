@@ -191,13 +191,13 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     if not missed:
         return []
     some = "1 line" if missed == 1 else f"{missed:,} lines"
-    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
+    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown; see {source.file}", width, style="dim")]
 
 
 def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:
     """Return a line of a log after its prefix, in rows of at most `width` columns. A very long line is cut after its
     beginning."""
-    suffix = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > MAX_LINE else ""
+    suffix = f" {UNICODE.ellipsis} whole line in {source.file}" if len(raw) > MAX_LINE else ""
     return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 
 

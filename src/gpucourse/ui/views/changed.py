@@ -35,7 +35,7 @@ def more_time(extension: Extension) -> View:
             ("ends at", f"{extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}"),
             ("costs", hourly(extension.usd_per_hour)),
             ("added", usd(extension.usd_added)),
-            ("to its end", usd(extension.usd_to_end)),
+            ("until it ends", usd(extension.usd_to_end)),
             ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )

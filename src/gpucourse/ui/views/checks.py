@@ -86,7 +86,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
         ],
         footer=[
             f"{passed} of {len(rechecks)} exercises pass.",
-            *([f"No longer passed: {', '.join(regressions)}"] if regressions else []),
+            *([f"No longer passing: {', '.join(regressions)}"] if regressions else []),
         ],
         mode=SIMULATED if any(verdict.mode == SIMULATED for _, verdict in verdicts) else "",
     )

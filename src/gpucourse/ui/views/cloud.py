@@ -37,7 +37,7 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
         gpus = " and ".join(plan.deployment.gpu.upper() for plan in plans)
         remarks.append(
             f"The quota allows only one of these labs at a time: {gpus} now, {later} after it. When you are done with {gpus}: "
-            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this again with --gpu {proposal.later[0].gpu}"
+            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this command again with --gpu {proposal.later[0].gpu}"
         )
     blocks.append(Items(remarks, title="Good to know", style="warn"))
     footer = [f"Nothing was built. Build it: {command}"] if command else []
@@ -51,8 +51,8 @@ def _what(plan: LabPlan, *, several: bool) -> Block:
         [
             ("stack", f"{deployment.stack} in {cloud.zone}"),
             ("nodes", f"{deployment.nodes_wanted} x {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
-            ("head", f"1 x {head}, which takes the jobs" if head else ""),
-            ("plan", f"{changes} (resources)" if changes else "everything exists already: nothing to do"),
+            ("head", f"1 x {head}, which accepts the jobs" if head else ""),
+            ("plan", f"{changes} (resources)" if changes else "everything already exists: nothing to do"),
             ("ends", f"automatically at {clock(cloud.expires)}, in {_hours(plan.hours)}"),
             ("if sold out", _others(plan.siblings)),
         ],
@@ -62,7 +62,7 @@ def _what(plan: LabPlan, *, several: bool) -> Block:
 
 def _lines(plan: LabPlan) -> Table:
     rows = [(line.what, f"{line.per_hour:.4f}", line.rate.origin) for line in plan.charges]
-    rows.append(("together", f"{plan.per_hour:.4f}", ""))
+    rows.append(("total", f"{plan.per_hour:.4f}", ""))
     notes = tuple(dict.fromkeys(line.rate.note for line in plan.charges if line.rate.note))
     if notes:
         rows.append(("", "", "; ".join(notes)))
@@ -80,8 +80,8 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
         remaining += f", {usd(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
-            ("to its end" if len(plans) == 1 else "all to their end", f"{usd(to_the_end)} ({' and '.join(sorted(hours))})"),
-            ("as usual", f"{usd(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
+            ("until it ends" if len(plans) == 1 else "until all end", f"{usd(to_the_end)} ({' and '.join(sorted(hours))})"),
+            ("usually", f"{usd(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
             ("budget", Cell(remaining, "bad") if budget.remaining is not None and to_the_end > budget.remaining else remaining),
         ]
     )

@@ -38,7 +38,7 @@ def destroy_preview(
         (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
         for resource in untracked
     ]
-    fate = "is ended" if discard else _COLLECTED
+    fate = "will be ended" if discard else _COLLECTED
     notes = [f"{_say_unseen(run, lab.deployment.stack)}, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")

@@ -125,9 +125,9 @@ def _prices(examined: PreflightReport) -> Block:
         for price in examined.prices
     ]
     if len(rows) > 1:
-        rows.append(("", Cell("together", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
+        rows.append(("", Cell("total", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
     columns: list[Column | str] = ["module", wrapped("title"), wrapped("machines"), right("$/h"), right("hours"), right("$")]
-    title = "Estimated cost per module, for as long as it usually takes"
+    title = "Estimated cost per module, for its usual duration"
     return table(columns, rows, title=title)
 
 

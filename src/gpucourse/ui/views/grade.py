@@ -90,7 +90,7 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
             ("points", points),
         ]
     )
-    seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
+    seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
     if bundle.changed:
         seal = Items(bundle.changed[:12], title="Changed since the bundle was made", style="bad")
     return view._replace(blocks=[about, seal, *view.blocks])
@@ -166,10 +166,10 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
     by = "the course's own scripts" if original else "the scripts in the bundle"
     words = [f"{name}: {sum(item.verdict == verdict for item in results)}" for verdict, name in _RERUN_COUNTS.items()]
     return View(
-        title=f"Runs of {clean_line(card.by)}, again by {by}",
+        title=f"Runs of {clean_line(card.by)}, repeated with {by}",
         blocks=[
             table(["exercise", "result", right("values"), wrapped("why")], rows),
-            Items(notes, title="In the bundle, and again"),
+            Items(notes, title="Values that differ"),
         ],
         headline=Cell(", ".join(words)),
     )

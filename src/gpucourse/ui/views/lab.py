@@ -46,7 +46,7 @@ def deploy_plan(result: DeployResult) -> View:
             ),
             table(["", "action", wrapped("resource")], rows),
             Items(result.healed, title="Replaced because the node does not answer"),
-            Paragraph(f"{actions}." if actions else "Everything exists already: nothing to do."),
+            Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
         footer=[f"Nothing was changed. Do it: {command}"],
         mode=deployment.mode,
@@ -113,7 +113,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
                 ("outputs", _outputs(receipt)),
                 ("ended before", "\n".join(receipt.ended)),
                 ("by scan", "\n".join(receipt.swept)),
-                ("looked in", ", ".join(receipt.regions)),
+                ("searched", ", ".join(receipt.regions)),
                 ("cost", _cost(receipt)),
                 ("leak scan", scan_result),
             ]

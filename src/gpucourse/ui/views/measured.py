@@ -37,7 +37,7 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
         return [Paragraph(f"{definition.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured]
     cells = [[_value(row, column) for column in measured] for row in mappings]
-    more = f"and {len(rows) - MAX_ROWS:,} more rows, which metrics.json has" if len(rows) > MAX_ROWS else ""
+    more = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
     return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(more, "dim")]
 
 

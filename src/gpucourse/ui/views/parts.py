@@ -111,7 +111,7 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
         if result.verdict == "open" and places[part.id] in begun_places:
             word, style = "not needed", "dim"
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
-        parts.append(Facts(rows, title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
+        parts.append(Facts(rows, title=f"Your part{' (alternative)' if part.instead_of else ''}: {part.title}"))
     return parts
 
 
@@ -119,12 +119,12 @@ def reset(result: Reset) -> View:
     """Show every file that was restored, and the path of the learner's own version."""
     number = result.exercise.id
     if not result.files:
-        return View(title=f"{number}  reset", blocks=[Paragraph("Every file is as the course has it; nothing was changed.")])
+        return View(title=f"{number}  reset", blocks=[Paragraph("Every file is already the course's own; nothing was changed.")])
     pairs = []
     for name, place in result.files.items():
         pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]
     return View(
         title=f"{number}  reset",
         blocks=[facts(pairs)],
-        footer=["Runs, answers and points stay.", f"Run it: gpucourse run {number}"],
+        footer=["Runs, answers and points are kept.", f"Run it: gpucourse run {number}"],
     )

@@ -13,7 +13,7 @@ from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_bytes, format_seconds
 
-BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
+BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at the same time."
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
     "save each file shown here next to work/, under its name, and type the command there."
@@ -30,14 +30,14 @@ def launch(plan: LaunchPlan) -> View:
                 ("run", plan.run_id),
                 ("launcher", plan.launcher),
                 ("ranks", f"{plan.world_size} on {format_count(len(plan.commands), 'node')}" if plan.batch is None else ""),
-                ("asks for", slurm.describe_batch(plan.batch) if plan.batch else ""),
+                ("requests", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
                 ("passed on", environment({}, plan.handed_on)),
                 ("timeout", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
                 ("collected", "\n".join(("outputs/", *plan.outputs))),
-                ("of a node", _limits(plan)),
+                ("per node", _limits(plan)),
             ]
         )
     ]

@@ -260,7 +260,7 @@ def _facts(
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
             ("page", "gpucourse open" if plots and not brief else ""),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),
-            ("later", Cell(f"{later}; gpucourse logs {record.id} collects what they write", "warn") if later else None),
+            ("later", Cell(f"{later}; gpucourse logs {record.id} collects their output", "warn") if later else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),

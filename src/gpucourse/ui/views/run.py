@@ -43,7 +43,7 @@ def runs(listed: Sequence[ListedRun]) -> View:
     modes, names = {run.record.mode for run in listed}, name_subjects(run.record for run in listed)
     return View(
         blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in listed])],
-        footer=[f"The newest one's logs: gpucourse logs {newest}"],
+        footer=[f"Logs of the newest run: gpucourse logs {newest}"],
         mode=SIMULATED if SIMULATED in modes else "",
     )
 
@@ -102,7 +102,7 @@ def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
                 ("why", diagnosis.why),
                 ("next", Cell(diagnosis.next, "accent")),
             ],
-            title="Besides" if number else "Diagnosis",
+            title="Also" if number else "Diagnosis",
         )
         for number, diagnosis in enumerate(diagnosis_list)
     ]

@@ -106,7 +106,7 @@ def _commands(file: BatchFile) -> list[str]:
 
 
 def _row(row: JobRow) -> tuple[Content, ...]:
-    asked_for = " (asked for)" if row.asked else ""
+    asked_for = " (as requested)" if row.asked else ""
     code: Content = Cell(UNICODE.absent, "dim") if row.code is None else str(row.code)
     state = Cell(f"{row.state}{asked_for}", _STYLES.get(row.state, "bad"))
     return row.job, state, row.reason, row.node, code, str(row.restarts)

@@ -21,7 +21,7 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     """Show every stack with its nodes, in their current state. `unreadable` is the number of damaged records of stacks."""
     if not stacks and unreadable:
-        return View(blocks=[Paragraph("The record of a lab cannot be read, so it is not known what is deployed.")])
+        return View(blocks=[Paragraph("The record of a lab cannot be read, so it is unknown what is deployed.")])
     if not stacks:
         return View(blocks=[Paragraph("Nothing is deployed.")], next="gpucourse next")
     labs = [stack.deployment for stack in stacks]
