@@ -22,7 +22,7 @@ def ask(session: Session, prompt: str) -> str | None:
     err = session.console.err
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
-        with suppress(io.UnsupportedOperation):  # some input was read already
+        with suppress(io.UnsupportedOperation):  # some input has already been read
             sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a typing error: ask again
     try:
         line = sys.stdin.readline()

@@ -32,10 +32,10 @@ def run_command(arguments: Sequence[str]) -> int:
         with _handle_signals(), closing(session):
             return _dispatch(words, session)
     except BrokenPipeError:
-        # The reader of the output has left (`| head`). Python would complain again when it closes the stream.
+        # The reader of the output is gone (`| head`). Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the boundary: an error that is not known is a bug, and is reported)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the boundary: an unknown error is a bug, and is reported)
         failure = _find_failure(error, session)
         session.console.error(failure)
         return int(failure.exit_code)

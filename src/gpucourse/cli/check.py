@@ -133,7 +133,10 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
         if namesakes := find_namesakes(context.paths, record):
-            console.note(f"run {record.id} is a run of {record.own_script}; {', '.join(namesakes)} has runs, too: choose one with --run RUN")
+            console.note(
+                f"run {record.id} is a run of {record.own_script}; "
+                f"{', '.join(namesakes)} has runs, too: choose one with --run RUN"
+            )
     else:
         if (drill := open_drill(context.paths, name)) is not None:
             console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")

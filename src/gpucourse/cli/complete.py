@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucourse.model.record import RunRecord
 
 Completer = Callable[[typer.Context, str], list[str]]
-Words = Mapping[str, Any]  # the words of the line so far, by the parameter of the command
+Words = Mapping[str, Any]  # the words of the line so far, by the name of the command's parameter
 
 
 def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:

@@ -136,7 +136,10 @@ def deploy(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Skip the confirmation (for paid labs, and before nodes with a run on them are removed).")
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Skip the confirmation (for paid labs, and before nodes with a run on them are removed)."
+        ),
     ] = False,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
@@ -197,7 +200,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
         with session.console.watch() as live:
             proposal = stack.enter_context(target.propose(session.context.watched_by(live), request))
         if isinstance(proposal, PricedProposal):
-            prices = _make_quote_list(proposal)  # before it is built: AWS may have room for the lab only elsewhere
+            prices = _make_quote_list(proposal)  # before it is built, because AWS may have room for the lab only elsewhere
             if request.dry_run:
                 session.present(quote(proposal, command=request.command), prices)
                 return
@@ -248,7 +251,7 @@ def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, 
     from gpucourse.ui.views.deployed import deploy_result
 
     context, console = session.context, session.console
-    if prices is None:  # it is one lab
+    if prices is None:  # there is only one lab
         console.document(OneBuiltLab.of(built.labs[0]))
     else:
         document = BuiltLabs.of(prices, labs=built.labs)

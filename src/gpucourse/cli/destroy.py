@@ -43,7 +43,8 @@ def destroy(
     forget_unreachable: Annotated[
         bool,
         typer.Option(
-            "--forget-unreachable", help="On hosts: forget machines that cannot be reached any more, and list what may be left there."
+            "--forget-unreachable",
+            help="On hosts: forget machines that cannot be reached any more, and list what may be left there.",
         ),
     ] = False,
 ) -> None:

@@ -15,7 +15,7 @@ from gpucourse.units import parse_duration
 
 def name_gpus() -> str:
     """Return the GPUs that can be chosen, cheapest first, as a phrase for a help text: t4, l4 or a10g."""
-    from gpucourse.hardware import hardware  # reading the table costs 3 ms, and most commands name no GPU
+    from gpucourse.hardware import hardware  # reading the table takes 3 ms, and most commands name no GPU
 
     *first, last = hardware().choices
     return f"{', '.join(first)} or {last}"

@@ -14,8 +14,8 @@ from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
-    "This runs the learner's code on this computer, with your permissions. If you do not know the learner, do it in a container "
-    "or a virtual machine."
+    "This runs the learner's code on this computer, with your permissions. If you do not know the learner, do it in a "
+    "container or a virtual machine."
 )
 
 

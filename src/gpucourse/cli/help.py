@@ -15,7 +15,7 @@ import typer.core
 from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError, UsageError, suggest
 
-# Every command, in the order of the help. A command's file, and the function there, have its name: see
+# Every command, in the order of the help. A command's file and its function are named after it: see
 # `app.name_in_python`.
 GROUPS = {
     "Learn": ("next", "init", "list", "show", "hint", "try", "watch", "answer", "quiz", "reset"),

@@ -138,7 +138,9 @@ def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -
         capture(files.screen, command=command, live=live, view=view, mode=record.mode)
         seal_screen(files)
         _, exercise = context.catalog.exercise(record.exercise)
-        if any(files.screen.match(item.source) for item in exercise.deliverables):  # other deliverables are handed in already
+        if any(
+            files.screen.match(item.source) for item in exercise.deliverables
+        ):  # other deliverables have already been handed in
             deliver(context.paths, exercise, record)
 
 

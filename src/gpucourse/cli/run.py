@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # before a file for sbatch, bash reads the file that the last one names
+_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the file that BASH_ENV names before it runs a file for sbatch
 
 
 def run(
@@ -74,7 +74,8 @@ def run(
         Path | None, typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Run under PyTorch's profiler, to see where the time goes. The run earns no points.")
+        bool,
+        typer.Option("--profile", help="Run under PyTorch's profiler, to see where the time goes. The run earns no points."),
     ] = False,
     procs: Annotated[int | None, typer.Option("--procs", help="Processes per node, for torchrun.", min=1)] = None,
     launcher: Annotated[
@@ -115,7 +116,7 @@ def run(
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
     if not (script or detach or dry_run):
-        session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
+        session.plot_worker.set_up()  # early: most exercises have pictures, and no processor is free once the ranks run
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None

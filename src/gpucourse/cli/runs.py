@@ -25,7 +25,9 @@ class Runs(JsonDocument):
 
 def runs(
     session: Session,
-    exercise: Annotated[str | None, typer.Argument(help="Only the runs of this exercise.", autocompletion=complete.exercises)] = None,
+    exercise: Annotated[
+        str | None, typer.Argument(help="Only the runs of this exercise.", autocompletion=complete.exercises)
+    ] = None,
 ) -> None:
     """List the records of all runs."""
     from gpucourse.runs.settle import list_settled_runs

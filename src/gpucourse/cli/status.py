@@ -56,7 +56,7 @@ def status(
     from gpucourse.ui.views.status import status as view
 
     while True:
-        # Not with --watch: the idle agent on a node counts each connection as use of the node.
+        # With --watch, nodes are not asked: a node's idle agent counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
         session.console.document(StatusDocument.of(status))
         if watch and session.console.can_redraw(session.console.out):

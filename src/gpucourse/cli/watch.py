@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEYS = {"r": "run", "t": "try", "h": "hint", "c": "check", "n": "next", "l": "list", "q": "quit"}
 
-END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
+END = "\x04"  # Ctrl-D; also read if the terminal is gone
 
 
 def watch(
@@ -49,7 +49,7 @@ def watch(
     try:
         following: Exercise | None = subject
         while following is not None:
-            # The settings are for the named exercise: another one has its own parameters.
+            # The settings are for the named exercise; another exercise has other parameters.
             typed = (
                 read_settings(settings or [], f"gpucourse show {subject.id} lists its parameters")
                 if following == subject
@@ -218,7 +218,7 @@ def read_key(seconds: float) -> str:
         with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)
             data = os.read(keys, 1) if ready else b""
-    except termios.error:  # the terminal was closed before
+    except termios.error:  # the terminal had already been closed
         return END
     if not ready:
         return ""

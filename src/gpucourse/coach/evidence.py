@@ -124,7 +124,7 @@ def _split(log: Log) -> list[Log]:
     if log.rank is None:
         return [log]
     lines = log.text.splitlines(keepends=True)
-    label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: ` too
+    label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: `, too
     ranks = [int(match[1]) if (match := label.match(line)) else None for line in lines]
     named = list(dict.fromkeys(rank for rank in ranks if rank is not None))
     if len(named) < 2:

@@ -185,8 +185,8 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     return Diagnosis(
         symptom="node-lost",
         title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
-        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks were lost with it; the others wait for them "
-        f"until their timeout.",
+        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks were lost with it; the others wait for "
+        f"them until their timeout.",
         next=f"gpucourse status shows which nodes are alive; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
     )
@@ -214,8 +214,8 @@ def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-crashed",
         [log],
         f"Rank {log.rank} on {log.node} crashed ({_CRASHES[log.code or 0]})",
-        why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective whose "
-        f"tensors do not match.",
+        why=f"The process of rank {log.rank} crashed in native code, because of a bug in a library or an "
+        f"extension, or a collective whose tensors do not match.",
         advice=f"gpucourse logs {evidence.run} --rank {log.rank}; PYTHONFAULTHANDLER=1 shows where it crashed",
     )
 
@@ -252,7 +252,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     explanations = {
         "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
         "computing": "Its process is computing and does not reach the collective. ",
-        "waiting": "Its process waits and uses no processor. ",
+        "waiting": "Its process waits without using a processor. ",
     }
     explanation = explanations.get(silent[0].doing, "") if len(silent) == 1 else ""
     longest = max(silence.seconds for silence in silent)

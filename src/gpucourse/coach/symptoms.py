@@ -52,7 +52,7 @@ class Symptom:
 
 _LINE_OF_SHELL = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
 _NOT_OF_SCRIPT = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that started and failed has another symptom
-_NO_TRACEBACK = r"(?![\s\S]*Traceback)"  # the shell continues after these
+_NO_TRACEBACK = r"(?![\s\S]*Traceback)"  # the shell continues after these errors
 
 _OTHER_PROGRAMS = (
     r"srun|slurmstepd|sbatch|salloc|scancel|squeue|sinfo|sacct"
@@ -77,8 +77,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"EADDRINUSE",
             r"[Aa]ddress already in use",
         ),
-        why="Rank 0 opens the port where all ranks meet. Another process listens there already: an old run or another program. "
-        "Rank 0 fails at once; the others keep connecting to the wrong process.",
+        why="Rank 0 opens the port where all ranks meet. Another process already listens there: an old run or another program. "
+        "Rank 0 fails immediately; the others keep connecting to the wrong process.",
         next="gpucourse runs shows what is still running, and gpucourse cancel RUN ends it; then run again, on another port",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script sets port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
@@ -160,8 +160,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
-        why="A process was given a rank that its world does not have: over all nodes, ranks are numbered from 0 to WORLD_SIZE - 1, "
-        "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
+        why="A process was given a rank that its world does not have. Over all nodes, ranks are numbered from 0 to "
+        "WORLD_SIZE - 1, each number once. --node-rank given twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the correct commands",
     ),
     Symptom(
@@ -245,8 +245,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Duplicate GPU detected",
             r"is process \d+ of its node, with \d+ GPUs",
         ),
-        why="A rank has no GPU of its own: choose the GPU by LOCAL_RANK, not by RANK, and start no more processes on a node than "
-        "it has GPUs.",
+        why="A rank has no GPU of its own: choose the GPU by LOCAL_RANK, not by RANK, and start no more processes on a node "
+        "than it has GPUs.",
         next="set --nproc-per-node to the number of GPUs that nvidia-smi -L lists on each node",
     ),
     Symptom(
@@ -283,8 +283,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL [Ee]rror(?![^\n]*(?:remote process exited|internal error))[^\n]*",
         ),
         general=True,
-        why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
-        "port that the security group blocks between the nodes.",
+        why="NCCL could not talk to another GPU. Across several nodes the usual reason is the interface that it chose by "
+        "itself, or a port that the security group blocks between the nodes.",
         next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
         "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
@@ -472,7 +472,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="no-internet",
         title="The name of a server cannot be looked up",
         signs=(_FETCH + r"(?:\[Errno (?:-2|-5|8)\]|Name or service not known|No address associated|nodename nor)[^\n]*",),
-        why="No name server that {node} asks knows {name}: the node cannot reach the internet, as on many clusters, or the "
+        why="{node} cannot find {name} with its name servers: the node cannot reach the internet, as on many clusters, or the "
         "name is misspelt.",
         next="gpucourse ssh {module} -- getent hosts NAME; if the node cannot reach the internet, download the files "
         "elsewhere and upload the folder with --with PATH",
@@ -509,7 +509,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"environment variable (?P<name>\w+) expected, but not set",
             r'File "[^"\n]*\bos(?:\.py)?>?", line \d+, in __getitem__\n(?:[^\n]*\n)?[^\n]*KeyError: \'(?P<name>\w+)\'',
         ),
-        why="The script reads this variable, and on {node} it is not set. Of launchers, torchrun sets RANK, LOCAL_RANK, "
+        why="The script reads this variable, which is not set on {node}. torchrun sets RANK, LOCAL_RANK, "
         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; srun sets only SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, and only "
         "inside a job.",
         next="for torchrun's: gpucourse run --script FILE --launcher torchrun; for another: --env {name}=VALUE, or in a batch "
@@ -519,9 +519,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="checkpoint-mismatch",
         title="The checkpoint does not fit the model",
         signs=(r"Error\(s\) in loading state_dict for [^\n]*", r"size mismatch for \S+: copying a param"),
-        why="The names or shapes of the stored parameters are not those of the model that the script built: other arguments, "
-        "another version of the code, or names with `module.` before them, which DDP adds.",
-        next="build the model with the arguments it was stored with; store ddp.module.state_dict(), without the prefix",
+        why="The names or shapes of the stored parameters differ from those of the model that the script built. Its arguments "
+        "or the version of the code differ, or the names have the prefix `module.`, which DDP adds.",
+        next="build the model with the arguments that it was stored with; store ddp.module.state_dict(), without the prefix",
     ),
     Symptom(
         word="worker-lost",
@@ -573,9 +573,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Cannot find primary config '[^']+'",
             r"The passed configuration file `[^`]+` does not exist",
         ),
-        why="The script ended while it put its configuration together: a key or group that is not there, or a value of another "
-        "kind.",
-        next="--cfg job shows what hydra puts together, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
+        why="The script ended while it built its configuration: a key or group does not exist, or a value has the wrong type.",
+        next="--cfg job shows what hydra builds, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
         "configurations is uploaded by --with PATH",
     ),
     # The node, and its connections to the others.

@@ -23,8 +23,8 @@ _CHAIN = re.compile(r"During handling of the above exception|The above exception
 _OF_LAUNCHER = re.compile(r"(?:[\w.]*\.)?(?:ChildFailedError|CalledProcessError|SignalException)\b")
 _COMMAND = re.compile(r"(?:[\w.]*\.)?CalledProcessError\b")
 _FRAME_OF_TORCHRUN = re.compile(r'torch/distributed/(?:run|elastic/\S+)\.py", line ')
-_NESTED = re.compile(r"traceback\s*: Traceback")  # of a rank, in a launcher's report
-_RULE = "=" * 20  # torchrun frames its summary with longer ones
+_NESTED = re.compile(r"traceback\s*: Traceback")  # a rank's traceback in a launcher's report
+_RULE = "=" * 20  # torchrun frames its summary with longer lines
 OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): ")
 """The beginning of a line that Slurm's own commands write."""
 
@@ -33,7 +33,7 @@ _LIBRARY = re.compile(
       \[[WEF](?:\d{3,4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\]        # torch, in C++: [E1121 09:42:31.9 socket.cpp:1028]
     | [WEF]\d{4}[ ][\d:.]+[ ][^\]]*\.py:\d+\]                    # torchrun
     | (?:\[\S*\][ ]?)?\S+:\d+:\d+[ ]\[-?\d+\][ ](?:\S+[ ])?NCCL[ ]   # NCCL: node0:412:498 [0] init.cc:42 NCCL WARN
-    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, of a script
+    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, about a script
     | (?:srun|slurmstepd\S*):[ ]
     | terminate[ ]called | what\(\): | Fatal[ ]Python[ ]error
     """,
@@ -41,7 +41,7 @@ _LIBRARY = re.compile(
 )
 _OF_A_STACK = re.compile(
     r"frame #\d+|Exception raised from|<omitting python frames>|~*\^+~*$|[│╭╰]"
-)  # the last: rich draws a box
+)  # the last are the lines of rich's box
 _ERROR_LINE = re.compile(
     r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|FATAL|ncclInvalidUsage)\b"
     r"|[^:\n]{1,80}: error: |(?:In '[^']+': )?(?:Could not|Cannot|Unable to|Failed to)\b|\S+: can't open file"
@@ -115,7 +115,7 @@ def _blank_launchers(lines: list[str]) -> list[str]:
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
     if reports and reports[0] == blocks[0] and _COMMAND.match(_bare(lines[blocks[0][1]])) and _find_script(lines, blocks[0]):
-        reports = reports[1:]  # a command of the script failed: a launcher's report does not come first
+        reports = reports[1:]  # a command that the script ran failed, because a launcher's report never comes first
     if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):
@@ -153,7 +153,9 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
     """Return the number of the line where the last traceback and those chained to it begin, or None if the process continued
     after it."""
     headers = _headers(lines)
-    while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # the process ended while it wrote this one
+    while len(headers) > 1 and not any(
+        map(_is_speech, lines[headers[-1] :])
+    ):  # the process ended while it was writing this one
         headers.pop()
     if not headers:
         return None

@@ -32,7 +32,7 @@ def fonts_for(characters: str) -> list[Path]:
 
     has: dict[str, set[int]] = {}
     for path in sorted(findSystemFonts()):
-        with suppress(OSError, RuntimeError, ValueError):  # a file that is not a font after all
+        with suppress(OSError, RuntimeError, ValueError):  # the file is not a font
             has[path] = code_points & set(FT2Font(path).get_charmap())
     files: list[Path] = []
     while has and code_points & set().union(*has.values()):

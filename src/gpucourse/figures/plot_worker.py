@@ -1,7 +1,7 @@
 """Pictures drawn in a separate process, which starts while the person is not waiting for it.
 
-Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle; then the ranks keep
-every processor busy, and after they end the person waits.
+Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle. Then the ranks keep
+every processor busy, and after they have ended the person waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The new process has the search path of this one, without the current folder.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_worker import serve; serve()"
 _LEAVING_S = 1.0
-_MODESTY = 5  # a quarter of its parent's processor time while it starts, and enough to draw on a busy machine
+_MODESTY = 5  # a quarter of its parent's processor time during the start, which is enough to draw on a busy machine
 
 _Errors = list[MissingError | None]
 """The error of each plot, or None if it was drawn."""
@@ -54,7 +54,7 @@ class PlotWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads need time to start, and have no work
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads take time to start, and would have no work
                 start_new_session=True,  # a Ctrl-C is meant for this process, not for the one that draws
             )
 
@@ -91,7 +91,7 @@ class PlotWorker:
             return
         with contextlib.suppress(OSError):
             process.stdin.close()
-        if at_work:  # interrupted: if it were killed in the middle of a picture, an unfinished file would stay
+        if at_work:  # interrupted; a process killed in the middle of a picture would leave an unfinished file
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_LEAVING_S)
         process.kill()
@@ -108,7 +108,12 @@ class PlotWorker:
             pickle.dump(order, process.stdin)
             process.stdin.flush()
             errors: _Errors | None = pickle.load(process.stdout)  # noqa: S301  # from a process of this very class
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):  # ValueError: another thread has closed it meanwhile
+        except (
+            OSError,
+            ValueError,
+            EOFError,
+            pickle.UnpicklingError,
+        ):  # ValueError: another thread has closed it in the meantime
             errors = None
         self._at_work = False
         if errors is None:
@@ -140,7 +145,7 @@ def serve() -> None:
     draws."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a library prints must not come between the answers
+    sys.stdout = sys.stderr  # the output of a library must not come between the answers
     make_ready()
     while True:
         try:

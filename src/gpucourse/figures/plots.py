@@ -31,11 +31,11 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
-LONG_WORD = 9  # letters; longer words below many bars are turned
+LONG_WORD = 9  # letters; longer words below many bars are rotated
 ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
 MANY_BARS = 12  # a picture with more bars shows their values in smaller letters
-WORD_WIDTH = 6  # letters of a word that fits under the x axis with seven others
-LEFT_EDGE = 0.012  # share of the picture's width that stays free beside the title of the y axis
+WORD_WIDTH = 6  # letters; eight words of this length fit under the x axis
+LEFT_EDGE = 0.012  # share of the picture's width that stays free to the left of the y axis's title
 ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the maximum for further rows
 MANY = 40  # a line with more points has no marks: they would hide it
 
@@ -107,7 +107,7 @@ def _matplotlib() -> Iterator[None]:
             f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
         ) from error
     with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box: no warning
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box, without a warning
         yield
 
 
@@ -168,7 +168,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
-        shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again has another mark
+        shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again gets another mark
         marker = MARKERS[shape] if len(points) <= MANY else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
@@ -255,7 +255,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
-    axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar are included
+    axes.set_xlim(-0.6, len(data.words) - 0.4)  # include the places without a bar
     wrapped = wrap_words(data.words)
     longest = max(len(line) for word in wrapped for line in word.split("\n"))
     too_wide = max(map(len, data.words)) > LONG_WORD or len(wrapped) * (longest + 1) > ROW_OF_WORDS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 
-if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does not need
+if TYPE_CHECKING:  # this imports pydantic, which a process that only draws does not need
     from gpucourse.model.manifest import Plot
 
 
@@ -18,7 +18,7 @@ MAX_ROWS = 2000
 
 MAX_WORDS, MAX_LINES = 100, 24
 _MAX_TEXT = 200
-_MAX_NUMBER = 1e100  # an axis needs room around its values; a logarithmic axis needs their powers
+_MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic axis computes their powers
 
 
 @dataclass(frozen=True, kw_only=True)

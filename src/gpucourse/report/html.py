@@ -59,7 +59,7 @@ def make_policy(style: str, script: str = "") -> str:
 def mark_code(text: str) -> Markup:
     """Return the text as HTML, with the parts between backticks as code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # a backtick has no partner
+    if len(parts) % 2 == 0:  # one backtick has no partner
         return escape(text)
     pieces = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
     return Markup("").join(pieces)

@@ -147,7 +147,7 @@ def _title(pdf: _Pages, report: Report) -> None:
 
 def _chapter(pdf: _Pages, chapter: Chapter) -> None:
     pdf.ln(3)
-    if pdf.will_page_break(32):  # a heading is never alone at the foot of a page
+    if pdf.will_page_break(32):  # a heading is never alone at the bottom of a page
         pdf.add_page()
     pdf.set_draw_color(*MARK)
     pdf.set_line_width(0.5)
@@ -183,7 +183,7 @@ def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
 def _fit(pdf: _Pages, picture: Picture) -> float | None:
     """Return the width in mm at which the picture fits on the rest of the page, which is the usual width or a smaller one.
     Return None if it is too tall even at the smallest width."""
-    across, down = struct.unpack(">II", picture.png[16:24])  # every PNG has its width and height there
+    across, down = struct.unpack(">II", picture.png[16:24])  # a PNG has its width and height at this place
     full = PICTURE_MM * pdf.scale_of_text
     width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
     return width if width >= MIN_SHARE * full else None

@@ -97,7 +97,7 @@ class Console:
             view = View(headline=view.headline)
         elif view.mode:
             self._say_mode(view.mode, self.out)
-        from gpucourse.ui.render import render  # rich, which --help does not need
+        from gpucourse.ui.render import render  # imports rich, which --help does not need
 
         page = render(view, width=self.width(self.out), colour=self.colour(self.out))
         self._write(self.out, self._gap(self.out) + page)
@@ -198,7 +198,7 @@ class Console:
             document.traceback = _traceback(error)
         try:
             self.document(FailureDocument(error=document))
-        except GpucourseError:  # standard output is a full disk: the other stream shows the error
+        except GpucourseError:  # standard output goes to a full disk, so the error is shown on the other stream
             self.error(error)
 
     def _say_mode(self, mode: str, out: Out) -> None:

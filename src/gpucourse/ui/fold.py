@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpucourse.ui.loglines import visible_block
 
 MAX_LINES = 300  # lines of each rank read ahead, so that memory does not grow with the logs
-MAX_BYTES = 256 << 10  # bytes of those lines, if they are long
-MAX_LINE = 64 << 10  # bytes; a line without an end is broken here
+MAX_BYTES = 256 << 10  # bytes of these lines, if they are long
+MAX_LINE = 64 << 10  # bytes; a line without an end is broken at this length
 _DIGITS = b"0123456789"
 
 
@@ -119,7 +119,7 @@ def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]
         for line, group in groups.items()
         if seen_ahead[line] > len(group) and (distances := [distance for log in live if (distance := log.distance(line))])
     }
-    if len(waits) == len(groups):  # the ranks wrote the same lines in another order: show the line that would wait longest
+    if len(waits) == len(groups):  # the ranks wrote the same lines in different orders: show the line that would wait longest
         return [groups[max(waits, key=lambda line: waits[line])]]
     ready = [group for line, group in groups.items() if line not in waits]
     return [group for group in ready if not _shape_comes(group[0].shapes[0], live)] or ready

@@ -32,9 +32,9 @@ from gpucourse.ui.styles import draw, line
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
-TICK_S = 1 / 15  # between two looks at the logs
-REDRAW_S = 1 / 8  # between two frames of the region, if nothing scrolls above it
-TAIL = 8  # lines of a log after a failure without a diagnosis
+TICK_S = 1 / 15  # the time between two looks at the logs
+REDRAW_S = 1 / 8  # the time between two frames of the region if nothing scrolls above it
+TAIL = 8  # lines of a log that are shown after a failure without a diagnosis
 NAMED = 2  # up to this many logs are named one by one
 KEPT = 200  # finished lines kept for the recorded screen
 
@@ -214,7 +214,9 @@ class Live:
             self._drawn = now
             rows = self._rows(now)
             above = self._take_scrolled_rows()
-        self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal blocks no other thread
+        self._write(
+            partial(self._region.paint, above, rows)
+        )  # without the lock, so that a stopped terminal blocks no other thread
 
     def _rows(self, now: float) -> list[Text]:
         height = max(1, min(self._out.size()[1] - 2, 30))

@@ -17,11 +17,13 @@ from gpucourse.workspace.paths import RunPaths
 LAST = 20  # lines kept of every rank, for the end of a run that failed
 MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
 _NUMBERED = re.compile(r"^node-?(\d+)$")
-# A frame of a library in a traceback, and the C++ stack that torch adds to some errors: their code is not the learner's.
+# Frames of libraries in a traceback, and the C++ stack that torch adds to some errors: neither is the learner's code.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
-TABLE_MARKER = b"[table: shown with the result]"  # exercises/shared/bench.py writes it before what the result shows again
+TABLE_MARKER = (
+    b"[table: shown with the result]"  # exercises/shared/bench.py writes it before a table that the result shows again
+)
 _NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, even if each line begins with its rank
 MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
@@ -132,7 +134,7 @@ class LineLimit:
 
     def __init__(self, file: str, most: int = MAX_LINE) -> None:
         self._file, self._most = file, most
-        self._length = 0  # of the line that has no newline yet
+        self._length = 0  # the length so far of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
         """Return the part of a piece that is shown; the piece continues the previous one."""

@@ -9,7 +9,7 @@ from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import paint
 
-MAX_PIECE = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
+MAX_PIECE = 64 << 10  # a line without a newline is broken at this length, so that no rank can fill the memory
 
 
 class LogPipe:

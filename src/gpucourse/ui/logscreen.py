@@ -20,9 +20,9 @@ from gpucourse.ui.loglines import MAX_LINE, Source, source_of, visible
 from gpucourse.ui.styles import line
 from gpucourse.ui.text import pad, wrap
 
-LINES = 2000  # lines that wait for the printer, of all ranks together
+LINES = 2000  # lines of all ranks together that wait for the printer
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
-BACKLOG = 600  # lines of one second of ticks: a burst of this many is shown whole, of a longer one only the newest
+BACKLOG = 600  # lines of one second of ticks: a burst of up to this many is shown whole, otherwise only its newest lines
 WINDOW = 16 << 10  # only the end of a larger piece can reach the screen
 HELD_S = 0.2  # after this time, a line without its newline is shown in place
 

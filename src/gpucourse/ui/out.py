@@ -52,7 +52,7 @@ class Out:
             except (OSError, ValueError) as error:
                 self.closed = True
                 if isinstance(error, ValueError) or error.errno == errno.EBADF:
-                    return  # closed by its owner; the number may belong to another file by now
+                    return  # closed by its owner; by now the descriptor may belong to another file
                 self._lead_to_nowhere()
                 if error.errno not in _GONE:
                     raise
@@ -71,7 +71,7 @@ class Out:
             self._stream.write(data.decode(self.encoding, "replace"))
             self._stream.flush()
             return
-        # Write to the descriptor: on a terminal that another program set to non-blocking, Python's buffer writes only a part.
+        # Write to the descriptor itself: if another program has made the terminal non-blocking, Python's buffer loses a part.
         self._stream.flush()
         remaining = memoryview(data)
         while remaining:

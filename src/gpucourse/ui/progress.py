@@ -14,15 +14,15 @@ from gpucourse.ui.styles import line
 from gpucourse.ui.text import clean_line, format_count, pad
 from gpucourse.units import format_seconds
 
-LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what took the time
-EACH = 8  # up to this many children are listed one by one when their stage ends; more become one line
+LISTED_AFTER_S = 5.0  # the parts of a stage that takes longer are listed, to show where the time went
+EACH = 8  # up to this many parts are listed one by one when their stage ends; more share one line
 MAX_AT_ONCE = 40  # this many parts of a stage are listed as they end; later ones that succeed are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
-_NAMES, _MIN_NAME = 40, 20  # columns of the names, so that times are under each other
+_NAMES, _MIN_NAME = 40, 20  # columns of the names, so that the times are aligned
 _TIMES = 12  # columns of a time, and of the sign before the name
-_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left only by its colour.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
 
@@ -85,7 +85,7 @@ class Progress:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []
         stage = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
-        if stage.resources:  # the plan is done; the next stack begins a new count
+        if stage.resources:  # the plan is done; the count begins again for the next stack
             self._planned.clear()
         if stage.announced:
             word = "done" if event.ok else "failed"
@@ -104,11 +104,11 @@ class Progress:
                 self._planned.add(event.address)
             return []
         stage = self._current()
-        # Everything of a lab on AWS is in this one module, so its name adds nothing.
+        # All resources of a lab on AWS are in this one Terraform module, so its name adds nothing.
         name = event.address.removeprefix("module.lab.")
         resources = stage.resources if stage else {}
         resource = resources.setdefault(event.address, Resource(name, event.action, now))
-        if resource.action != event.action:  # replaced: removed, then created
+        if resource.action != event.action:  # replacing means removing, then creating
             resource = resources[event.address] = Resource(name, event.action, now)
         resource.detail = event.detail or resource.detail
         if event.state not in {"done", "failed"}:

@@ -29,7 +29,7 @@ class Region:
             self, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
         self._rows: list[Text] = []
-        self._page = out.apart, out.written_at  # of what stays on the terminal
+        self._page = out.apart, out.written_at  # the state of the text that stays on the terminal
 
     @property
     def columns(self) -> int:

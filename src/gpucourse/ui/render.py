@@ -33,7 +33,7 @@ from gpucourse.ui.tables import (
 from gpucourse.ui.text import clean, clean_line, pad, wrap
 
 NEXT = "Next: "
-PIPE_PROSE = 92  # columns of running text if the width of the reader's window is not known
+PIPE_PROSE = 92  # columns of running text if the width of the reader's window is unknown
 MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window is
 
 
@@ -78,7 +78,7 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
         from gpucourse.ui.prose import Lesson
 
         yield Constrain(Lesson(clean(part.text)), _prose_width(width))
-    else:  # exactly these characters, tabs too
+    else:  # exactly these characters, including tabs
         text = clean(part.text)
         yield Segments([Segment(text.strip("\n") if isinstance(part, Markdown) else text)], new_lines=True)
 

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.theme import Theme
 
-RANK_STYLES = 6  # ranks side by side differ clearly; red and yellow are kept for what went wrong
+RANK_STYLES = 6  # neighbouring ranks differ clearly; red and yellow are reserved for things that went wrong
 _PIPE_COLUMNS = 1 << 16  # nothing is wrapped
 _THEME = Theme(
     {
@@ -31,7 +31,7 @@ _THEME = Theme(
 )
 
 
-Piece = str | tuple[str, str] | Text  # a text, with its style or plain
+Piece = str | tuple[str, str] | Text  # a text, with a style or plain
 
 
 def line(*pieces: Piece) -> Text:

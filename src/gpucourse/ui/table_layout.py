@@ -14,8 +14,8 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Table, text_of
 from gpucourse.ui.text import clean_line
 
-GAP = 2  # columns between two columns of a table
-MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: while spare columns can still be dropped, and after that
+GAP = 2  # blank columns between two columns of a table
+MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: as long as spare columns can be dropped, and afterwards
 MAX_WORD = 24  # a word of at most this many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 

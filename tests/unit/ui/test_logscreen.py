@@ -73,9 +73,7 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
             fed += count
         shown += take_rows(log_screen)
     shown += everything(log_screen)
-    missed = [
-        re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown; see logs/node\1-rank\1\.log", line) for line in shown
-    ]
+    missed = [re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown; see logs/node\1-rank\1\.log", line) for line in shown]
     left_out = sum(int(match.group(2).replace(",", "")) for match in missed if match)
     assert left_out + sum(1 for match in missed if not match) == fed
     assert shown[-1].endswith("of a flood") or "not shown" in shown[-1]

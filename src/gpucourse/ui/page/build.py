@@ -25,7 +25,7 @@ from gpucourse.ui.views.parts import list_parts
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
-MAX_PICTURE_BYTES = 1 << 20  # bytes of a lesson's picture
+MAX_PICTURE_BYTES = 1 << 20  # the largest picture of a lesson
 
 
 @dataclass(frozen=True, kw_only=True)

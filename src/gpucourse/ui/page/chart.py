@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
-MANY = 120  # at most this many points of one line have a mark with their value
+MANY = 120  # at most this many points of a line have a mark that shows their value
 MAX_LABEL = 40
-LETTER = 7.2  # units of the drawing from one letter to the next, about
+LETTER = 7.2  # approximate width of a letter in units of the drawing
 
 
 def draw_chart(plot: Plot, data: Drawable) -> Markup:

@@ -37,7 +37,8 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
         gpus = " and ".join(plan.deployment.gpu.upper() for plan in plans)
         remarks.append(
             f"The quota allows only one of these labs at a time: {gpus} now, {later} after it. When you are done with {gpus}: "
-            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this command again with --gpu {proposal.later[0].gpu}"
+            f"gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, then this command again with "
+            f"--gpu {proposal.later[0].gpu}"
         )
     blocks.append(Items(remarks, title="Good to know", style="warn"))
     footer = [f"Nothing was built. Build it: {command}"] if command else []

@@ -70,7 +70,9 @@ def _show_running(labs: Sequence[Running]) -> Table:
         )
         for lab in labs
     ]
-    return table(["stack", right("an hour"), right("so far"), right("until it ends"), "ends at"], rows, title="What costs money now")
+    return table(
+        ["stack", right("an hour"), right("so far"), right("until it ends"), "ends at"], rows, title="What costs money now"
+    )
 
 
 def _shares(title: str, shares: Sequence[Share]) -> Table:

@@ -34,7 +34,7 @@ from gpucourse.ui.text import format_count, format_points
 from gpucourse.ui.views.words import list_choices, name_evidence, verdict_cell
 from gpucourse.units import format_seconds
 
-if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
+if TYPE_CHECKING:  # these classes need pydantic, which commands that only read records do not load
     from gpucourse.learning.next_ import NextStep
     from gpucourse.model.check import Check
     from gpucourse.model.launching import Parameter
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # these classes are made with pydantic, which commands that o
 ANSWERED = {"passed": UNICODE.good, "failed": UNICODE.bad, "error": UNICODE.error, "kept": UNICODE.bullet}
 Progress = Mapping[str, ExerciseVerdict]
 
-_BAR = 20  # columns of a bar that shows how far a module is
+_BAR = 20  # columns of the bar that shows the progress of a module
 
 
 def catalog(

@@ -119,7 +119,9 @@ def reset(result: Reset) -> View:
     """Show every file that was restored, and the path of the learner's own version."""
     number = result.exercise.id
     if not result.files:
-        return View(title=f"{number}  reset", blocks=[Paragraph("Every file is already the course's own; nothing was changed.")])
+        return View(
+            title=f"{number}  reset", blocks=[Paragraph("Every file is already the course's own; nothing was changed.")]
+        )
     pairs = []
     for name, place in result.files.items():
         pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]

@@ -13,7 +13,10 @@ from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_bytes, format_seconds
 
-BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at the same time."
+BY_HAND = (
+    "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at the same "
+    "time."
+)
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
     "save each file shown here next to work/, under its name, and type the command there."
