@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Answers(JsonDocument):
-    """`answer`: every question with its answer. `run` is the run that numbers are compared with, if one was named."""
+    """The output of `answer`: every question with its answer. `run` is the run that numbers are compared with, if one was
+    named."""
 
     exercise: str
     run: str | None
@@ -30,7 +31,7 @@ class Answers(JsonDocument):
 
 
 class SheetFile(JsonDocument):
-    """`answer --template`: the file to fill in."""
+    """The output of `answer --template`: the file to fill in."""
 
     sheet: Path
 

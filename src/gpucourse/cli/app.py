@@ -1,4 +1,4 @@
-"""The tree of commands. Only the typed command is built: typer needs 15 ms to build all of them."""
+"""The tree of commands. Only the typed command is built, because typer needs 15 ms to build all of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JudgedRepair(JsonDocument):
-    """`break --repaired`: the run of the copy, its checks, and the answer of the judge of this fault."""
+    """The output of `break --repaired`: the run of the copy, its checks, and the judge's answer about the fault."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None

@@ -15,7 +15,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 
 
 class RunCheck(JsonDocument):
-    """`check 3.2`: the id of the run that was judged, and the verdict."""
+    """The output of `check 3.2`: the id of the run that was judged, and the verdict."""
 
     run: str
     verdict: ExerciseVerdict
@@ -34,13 +34,13 @@ class CheckedExercise(JsonDocument):
 
 
 class CheckedAll(JsonDocument):
-    """`check --all`."""
+    """The output of `check --all`."""
 
     exercises: list[CheckedExercise]
 
 
 class DiagnosedRun(JsonDocument):
-    """`check --diagnosis` of a fault in a run."""
+    """The output of `check --diagnosis` for a fault in a run."""
 
     run: RunDocument
     verdict: ExerciseVerdict
@@ -57,7 +57,7 @@ class CodeDiagnosisDocument(JsonDocument):
 
 
 class DiagnosedCode(JsonDocument):
-    """`check --diagnosis` of a fault in code."""
+    """The output of `check --diagnosis` for a fault in code."""
 
     diagnosis: CodeDiagnosisDocument
 

@@ -14,9 +14,9 @@ from gpucourse.model.report import Grid
 
 
 class ComparisonDocument(JsonDocument):
-    """`compare`. `labels` has the name of each run in the tables, by the run's id. `files` are the pictures and the page.
-    `conclusion` says what the differences mean. `repeat` is the command that shows how much of them is noise; it may be
-    empty."""
+    """The output of `compare`. `labels` has the name of each run in the tables, by the run's id. `files` are the pictures and
+    the page. `conclusion` says what the differences mean. `repeat` is the command that shows how much of them is noise; it may
+    be empty."""
 
     exercise: str
     title: str

@@ -132,8 +132,8 @@ def questions(session: Session, line: Words) -> Iterator[str]:
 
 @_complete
 def runs(session: Session, _line: Words) -> Iterator[str]:
-    """Yield the ids of runs, newest first, then the last words of ids that no other run shares, then the exercises and scripts
-    that have runs."""
+    """Yield the ids of runs, newest first, then the last word of each id if it is unique, then the exercises and scripts that
+    have runs."""
     yield from _name_runs(_records(session))
 
 
@@ -175,7 +175,7 @@ def _records(session: Session) -> list[RunRecord]:
 
 
 def _name_runs(records: list[RunRecord]) -> Iterator[str]:
-    """Yield the names of runs: their ids, the last words of ids that no other run shares, and their exercises or scripts."""
+    """Yield the names of runs: their ids, the last word of each id if it is unique, and their exercises or scripts."""
     yield from (record.id for record in records)
     words = Counter(record.id.rsplit("-", 1)[-1] for record in records)
     yield from (word for word, count in words.items() if count == 1)

@@ -40,7 +40,7 @@ class BuiltLab(JsonDocument):
 
 
 class OneBuiltLab(BuiltLab):
-    """`deploy` of one lab that costs nothing."""
+    """The output of `deploy` for one lab that costs nothing."""
 
 
 class QuoteLine(JsonDocument):
@@ -80,8 +80,8 @@ class QuoteDocument(JsonDocument):
 
 
 class QuoteList(JsonDocument):
-    """`deploy --dry-run` of labs that cost money. `later` lists the GPUs that a quota does not allow at the same time as the
-    others. `reserved_usd` is what other labs will still cost until their deadlines, if a budget is set."""
+    """The output of `deploy --dry-run` for labs that cost money. `later` lists the GPUs that a quota does not allow at the same
+    time as the others. `reserved_usd` is what other labs will still cost until their deadlines, if a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -94,7 +94,7 @@ class QuoteList(JsonDocument):
 
 
 class BuiltLabs(QuoteList):
-    """`deploy` of labs that cost money, with `error` if not every lab was built."""
+    """The output of `deploy` for labs that cost money, with `error` if not every lab was built."""
 
     labs: list[BuiltLab]
     error: ErrorDocument | UnsetType = UNSET
@@ -190,7 +190,8 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built, and build it if the person agrees to its cost and to ending the runs that it would end."""
+    """Show what would be built, and build it if the person agrees to its cost and to stopping the runs on nodes that it removes
+    or rebuilds."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan

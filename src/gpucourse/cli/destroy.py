@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Destroyed(JsonDocument):
-    """`destroy`, with `error` if not every lab was removed."""
+    """The output of `destroy`, with `error` if not every lab was removed."""
 
     receipts: list[Receipt]
     error: ErrorDocument | UnsetType = UNSET

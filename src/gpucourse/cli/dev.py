@@ -17,7 +17,7 @@ from gpucourse.ui.text import format_count
 
 
 class CheckedCourseDocument(JsonDocument):
-    """`dev check`: the complaints about the course and, with --run, the results of its exercises."""
+    """The output of `dev check`: the complaints about the course and, with --run, the results of its exercises."""
 
     modules: list[str]
     complaints: list[str]
@@ -25,7 +25,8 @@ class CheckedCourseDocument(JsonDocument):
 
 
 class CourseFiles(JsonDocument):
-    """`dev new` and `dev schema`: the course's folder, and the files that were written, as paths relative to it."""
+    """The output of `dev new` and `dev schema`: the course's folder, and the files that were written, as paths relative to
+    it."""
 
     folder: Path
     files: list[str]

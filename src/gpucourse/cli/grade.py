@@ -45,11 +45,11 @@ class PointsDocument(JsonDocument):
 
 
 class Points(PointsDocument):
-    """`grade`."""
+    """The output of `grade`."""
 
 
 class NewBundle(JsonDocument):
-    """`grade --bundle`."""
+    """The output of `grade --bundle`."""
 
     bundle: Path
     card: CardDocument
@@ -78,7 +78,7 @@ class BundleDocument(JsonDocument):
 
 
 class GradedBundles(JsonDocument):
-    """`grade --open`."""
+    """The output of `grade --open`."""
 
     bundles: list[BundleDocument]
     errors: list[str]

@@ -20,7 +20,7 @@ WARNING = (
 
 
 class Reruns(JsonDocument):
-    """`grade --rerun`: `original` says whether the course's own scripts replaced edited ones."""
+    """The output of `grade --rerun`. `original` says whether the course's own scripts replaced edited ones."""
 
     bundle: Path
     card: CardDocument

@@ -24,7 +24,7 @@ class ExplainedResource(CloudResource):
 
 
 class Leaks(JsonDocument):
-    """`leaks`. `unasked` says why regions that were not searched may have resources, too."""
+    """The output of `leaks`. `unasked` says why regions that were not searched may have resources, too."""
 
     account: str
     regions: list[str]
@@ -34,7 +34,7 @@ class Leaks(JsonDocument):
 
 
 class Cleanup(JsonDocument):
-    """`leaks --clean`: what was removed, and what is left."""
+    """The output of `leaks --clean`: what was removed, and what is left."""
 
     receipts: list[Receipt]
     left: list[CloudResource]

@@ -35,7 +35,7 @@ class ListedModule(JsonDocument, kw_only=True):
 
 
 class Listing(JsonDocument, kw_only=True):
-    """`list`. `broken` has an error for each manifest that cannot be read."""
+    """The output of `list`. `broken` has an error for each manifest that cannot be read."""
 
     modules: list[ListedModule]
     points: float | None = None

@@ -156,7 +156,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
-    """Print a line that several ranks share only once, after the numbers of these ranks."""
+    """Print each line once, even if several ranks wrote it, after the numbers of the ranks that wrote it."""
     from gpucourse.ui.fold import fold
 
     cut = _make_cut(session)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RunOutput(JsonDocument):
-    """`run` followed to its end, and `show --run`."""
+    """The output of `show --run`, and of a `run` that was followed to its end."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None
@@ -64,7 +64,7 @@ class PlanDocument(JsonDocument):
 
 
 class Plan(JsonDocument):
-    """`run --dry-run`."""
+    """The output of `run --dry-run`."""
 
     plan: PlanDocument
 
@@ -81,7 +81,7 @@ class SweepDocument(JsonDocument):
 
 
 class SweepOutput(JsonDocument):
-    """`run --sweep`."""
+    """The output of `run --sweep`."""
 
     sweep: SweepDocument
     folder: Path
@@ -89,7 +89,7 @@ class SweepOutput(JsonDocument):
 
 
 class ModuleRuns(JsonDocument):
-    """`run --all`."""
+    """The output of `run --all`."""
 
     steps: list[ExerciseRun]
 
@@ -112,7 +112,8 @@ def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
 
 
 def _guard_result(session: Session) -> AbstractContextManager[None]:
-    """Return a block in which an error in a table is only a warning, because the run still has its result and its exit code."""
+    """Return a context manager that turns an error in a table into a warning, because the run still has its result and its exit
+    code."""
     return session.console.guard("show the result", except_for=(GpucourseError, OSError))
 
 
@@ -204,8 +205,8 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
 
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """Return the exit code of a run: 0 if it succeeded and no check or part failed, except a check that the learner predicted
-    to fail.
+    """Return the exit code of a run: 0 if it succeeded and no check or part failed, except the check that the learner predicted
+    would fail.
 
     Raises CheckFailed if the learner predicted which check would fail and the prediction did not come true.
     """

@@ -89,8 +89,8 @@ class RunDocument(JsonDocument):
 
 
 class OneRun(JsonDocument):
-    """`run --detach`, `cancel`, `break`: the run. A drill also has its folder, or the copy to repair and the faults to choose
-    from."""
+    """The output of `run --detach`, `cancel` and `break`: the run. A drill also has its folder, or the copy to repair and the
+    faults to choose from."""
 
     run: RunDocument
     folder: Path | UnsetType = UNSET

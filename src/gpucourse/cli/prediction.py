@@ -36,8 +36,8 @@ def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
 
 
 def check_prediction(question: Prediction, answer: str) -> None:
-    """Check that an answer is of the kind that the prediction needs, a number or an option. Raises ValueError with the reason
-    if not."""
+    """Check that an answer is of the kind that the prediction needs, a number or an option. Raises ValueError, with the reason,
+    if it is not."""
     from gpucourse.grading.answers import compare
 
     compare(question, answer, None, on_gpu=False)

@@ -31,14 +31,14 @@ class QuestionDocument(JsonDocument):
 
 
 class QuizQuestions(JsonDocument):
-    """`quiz --list`."""
+    """The output of `quiz --list`."""
 
     title: str
     questions: list[QuestionDocument]
 
 
 class QuizState(JsonDocument):
-    """`quiz`: the newest attempt, its answers, and the best score."""
+    """The output of `quiz`: the newest attempt, its answers, and the best score."""
 
     finished: bool
     right: int

@@ -308,7 +308,7 @@ def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
 
 
 def _refuse_bytes(*words: str) -> None:
-    """Refuse words that are not text: the files of the run are in UTF-8 and cannot contain them. Raises UsageError."""
+    """Refuse words that are not text, because the run's files are in UTF-8 and cannot contain them. Raises UsageError."""
     for word in words:
         try:
             word.encode()
@@ -367,7 +367,7 @@ def _refuse_module(session: Session, exercise: str, script: Path | None, *, ever
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
-    """Refuse several runs that are requested in more than one way. Raises UsageError."""
+    """Refuse more than one --sweep, and combinations of --sweep, --all, --detach and --dry-run. Raises UsageError."""
     if len(sweep) > 1:
         raise UsageError(
             f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",

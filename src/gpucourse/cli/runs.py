@@ -18,7 +18,7 @@ class ListedRunDocument(RunDocument):
 
 
 class Runs(JsonDocument):
-    """`runs`, oldest first."""
+    """The output of `runs`: all runs, the oldest first."""
 
     runs: list[ListedRunDocument]
 

@@ -60,7 +60,7 @@ class Session:
         return self._open(make=True)
 
     def look(self) -> Context:
-        """Return the context for a command that only reads: a missing workspace is not made."""
+        """Return the context for a command that only reads, without making a missing workspace."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
@@ -107,7 +107,7 @@ class Session:
             raise worst
 
     def find_step(self) -> str:
-        """Return the command that `gpucourse next` names; `gpucourse next` itself if a record cannot be read."""
+        """Return the command that `gpucourse next` names, or `gpucourse next` itself if a record cannot be read."""
         from gpucourse.learning.next_ import find_next_step
 
         step = "gpucourse next"

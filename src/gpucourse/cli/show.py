@@ -28,7 +28,7 @@ class ModuleExercise(JsonDocument):
 
 
 class ShownModule(JsonDocument):
-    """`show 3`: a module. `lesson` lists the files of its lesson, in Markdown."""
+    """The output of `show 3`: a module. `lesson` lists the files of its lesson, in Markdown."""
 
     id: str
     title: str
@@ -53,8 +53,8 @@ class ParameterDocument(JsonDocument):
 
 
 class ShownExercise(JsonDocument):
-    """`show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what is still to be
-    done."""
+    """The output of `show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what is
+    still to be done."""
 
     module: str
     id: str

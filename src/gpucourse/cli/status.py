@@ -40,8 +40,8 @@ class StackDocument(JsonDocument):
 
 
 class StatusDocument(JsonDocument):
-    """`status`. A stack is a lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS, and what the
-    lab costs."""
+    """The output of `status`. A stack is a lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS,
+    and what the lab costs."""
 
     stacks: list[StackDocument]
     warnings: list[str]

@@ -14,8 +14,8 @@ _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Return the diagnosis of jobs that Slurm lost, whose node failed, or that a signal ended; return an empty list if there
-    are no such jobs.
+    """Return the diagnosis of jobs that Slurm lost, or that the failure of a node or a signal ended; return an empty list if
+    there are no such jobs.
 
     `lab` is the number of the module whose cluster ran the jobs.
     """

@@ -88,8 +88,8 @@ def diagnose_silences(
 
 
 def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
-    """Return the ranks that failed by themselves, in the order of their ends, without those that gpucourse ended and victims of
-    another rank."""
+    """Return the ranks that failed by themselves, in the order of their ends. Ranks that gpucourse ended and victims of another
+    rank are left out."""
     return [
         log
         for log in evidence.suspects()
@@ -141,8 +141,8 @@ def _signal(number: int) -> str:
 
 
 def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
-    """Return the rank that is missing according to a count of clients: the last rank of the world size that a process was
-    given, if that is larger than planned, else a rank without a log."""
+    """Return the rank that is missing according to a count of clients. If a process was given a larger world size than planned,
+    this is the last rank of that world; otherwise it is a rank without a log."""
     if named_rank > evidence.world_size:
         return named_rank - 1
     ranks_with_logs = {log.rank for log in evidence.logs}

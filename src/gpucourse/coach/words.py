@@ -58,7 +58,8 @@ _ENDING = 8
 """The number of last lines, in a log without a traceback, that may say how it ended."""
 _LONG_ENDING = 40
 _HYDRA = "HYDRA_FULL_ERROR=1"
-"""hydra prints no traceback. It prints its message, then the available options, and in the last line how to get a traceback."""
+"""hydra prints no traceback. It prints its message, then the available options and, in the last line, how to get a
+traceback."""
 _AFTERWARDS = {True: 60, False: 3}
 """The number of lines that may follow a traceback that ended its process. If more lines follow, the process had continued."""
 
@@ -172,7 +173,7 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 
 def _last_error(lines: Sequence[str]) -> int:
-    """Return the number of the first of the last lines that reads like an error; the lines after it belong to it."""
+    """Return the number of the first line, among the last ones, that reads like an error; the lines after it belong to it."""
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     numbers = numbers[-_LONG_ENDING if numbers and _HYDRA in lines[numbers[-1]] else -_ENDING :]
     for number in numbers:

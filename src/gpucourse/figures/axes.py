@@ -1,4 +1,4 @@
-"""The numbers on an axis: plain ones, with few ticks; sizes in bytes at powers of two."""
+"""The numbers on an axis: plain numbers with few ticks, and sizes in bytes with ticks at powers of two."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _turn_words(axes: Axes, words: Sequence[str]) -> None:
-    """Put many long words under the x axis: turned, smaller, with more room below."""
+    """Put many long words under the x axis: rotated, in smaller letters, and with more room below."""
     left, bottom, width, height = axes.get_position().bounds
     axes.set_position((left, bottom + 0.15, width, height - 0.15))
     axes.set_xticks(range(len(words)), words, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)

@@ -1,5 +1,5 @@
-"""A report as PDF, made by fpdf2, which is pure Python and needs nothing else installed. A4, with the pictures as PNG and page
-numbers.
+"""A report as PDF, made by fpdf2, which is pure Python and needs nothing else installed. The pages are A4, with page numbers
+and with the pictures as PNG.
 
 It has two to three pages: if there is more to show, pictures and text become smaller, but stay readable.
 """
@@ -24,7 +24,7 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
 FAMILY = "body"
 INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8)
 SIZE, SMALL, LINE = 9.5, 8.0, 4.6
-"""Points, points, millimetres."""
+"""The units are points, points and millimetres."""
 MARGIN, FOOT = 15.0, 16.0
 GAP = 4.5
 """The space between two columns of a table, in millimetres."""
@@ -124,12 +124,12 @@ class _Pages(FPDF):
     def write_text(
         self, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
     ) -> None:
-        """Write a paragraph over the whole width."""
+        """Write a paragraph across the whole width."""
         self.use_ink(size, style, colour)
         self.multi_cell(0, line * self.scale_of_text, text, align="L", new_x="LMARGIN", new_y="NEXT")
 
     def use_ink(self, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
-        """Write in this size, style and colour from here on."""
+        """Use this size, style and colour for everything that follows."""
         self.set_font(FAMILY, style, size * self.scale_of_text)
         self.set_text_color(*colour)
 

@@ -186,7 +186,8 @@ class Console:
         )
 
     def guard(self, part: str, *, except_for: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
-        """Return a block whose failure does not end the command, but becomes a line in the log and a warning.
+        """Return a context manager for a block whose failure does not end the command, but becomes a line in the log and a
+        warning.
 
         `part` completes the sentence "could not ..."; the errors in `except_for` are raised.
         """

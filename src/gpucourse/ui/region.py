@@ -71,8 +71,8 @@ class Region:
         self._live.stop()
 
     def _erase_wrapped(self, width: int) -> None:
-        """Erase the extra rows that the region's lines occupy since the terminal was made narrower, because rich counts lines,
-        not rows."""
+        """Erase the extra rows that lines of the region occupy after the terminal has become narrower, because rich counts only
+        lines."""
         more = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
         self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * more))
 

@@ -1,5 +1,5 @@
-"""Makes text from outside safe to show, so that no control character reaches the terminal; and writes numbers as words and
-units."""
+"""Makes text from outside safe to show: no control character reaches the terminal. Also formats counts, points, ages and
+prices."""
 
 from __future__ import annotations
 

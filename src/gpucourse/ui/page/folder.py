@@ -1,4 +1,5 @@
-"""The folder of the page: written next to the old one and exchanged as a whole, so that a reader never sees half of it."""
+"""The folder of the page: written next to the old one, which it then replaces as a whole, so that a reader never sees half of
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scales of a chart, which turn values into places, and their ticks."""
+"""The scales of a chart, which turn values into positions, and their ticks."""
 
 from __future__ import annotations
 

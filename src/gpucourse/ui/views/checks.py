@@ -73,7 +73,7 @@ def count_checks(verdict: ExerciseVerdict) -> str:
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
-    """Show every exercise with its present verdict, its earlier verdict, and where to look."""
+    """Show every exercise with its current verdict, its earlier verdict, and where to look."""
     columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]

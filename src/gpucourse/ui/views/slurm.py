@@ -1,5 +1,4 @@
-"""The additions that Slurm makes to the screen: the file and the commands of a plan, the jobs of a run, and the queue as it was
-recorded."""
+"""The Slurm parts of the screen: the file and the commands of a plan, the jobs of a run, and the recorded queue."""
 
 from __future__ import annotations
 
