@@ -100,7 +100,7 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
     results = answers_of(context, answering.exercise)
     first = find_first_open(results)
     session.console.note(
-        "Enter leaves a question as it is; Ctrl-D ends. To answer in an editor: "
+        "Enter leaves a question unchanged; Ctrl-D ends. To answer in an editor: "
         f"gpucourse answer {answering.exercise.id} --template"
     )
     if first:

@@ -73,5 +73,5 @@ def confirm(session: Session, question: str, *, yes: bool, command: str, reason:
         return True
     if session.options.json or not sys.stdin.isatty() or not session.console.err.terminal:
         about = f"{reason}: " if reason else ""
-        raise UsageError(f"{about}this needs a confirmation, and there is no terminal", hint=f"{command} --yes")
+        raise UsageError(f"{about}this needs confirmation, and there is no terminal", hint=f"{command} --yes")
     return session.console.ask(question, sys.stdin)

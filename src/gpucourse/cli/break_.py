@@ -93,7 +93,7 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     run = RunDocument.of(result.record)
     session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
-        says = result.judged.says if result.judged else "the copy does not run to the end"
+        says = result.judged.says if result.judged else "the copy does not finish"
         failed = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
             f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",

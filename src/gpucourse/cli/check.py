@@ -164,7 +164,7 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
         _diagnose_code(session, exercise, word)
     else:
         raise UsageError(
-            "--rank is for faults of a rank, not for one in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
+            "--rank is for faults of a rank, not for a fault in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
         )
 
 

@@ -105,10 +105,13 @@ def deploy(
     module: ModuleArgument,
     nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     target: Annotated[
-        str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
+        str | None,
+        choice_option(
+            "--target", "Where to deploy: on simulated nodes here, in your AWS account, on your own hosts.", list_targets()
+        ),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.")
+        str | None, typer.Option("--link", help="Simulated nodes: slow the network down, to 1gbit or 1gbit,2ms; or none.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")

@@ -38,8 +38,8 @@ def destroy(
         str | None, choice_option("--target", "Only the lab on this target, if the module has several.", list_targets())
     ] = None,
     gpu: Annotated[str | None, gpu_option("Only the lab with that GPU")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (only paid labs need it).")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that have not been collected yet.")] = False,
     forget_unreachable: Annotated[
         bool,
         typer.Option(

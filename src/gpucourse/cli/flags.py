@@ -47,7 +47,7 @@ RunArgument = Annotated[
     typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
 ]
 
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs).")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (only paid labs need it).")]
 
 
 def gpu_option(text: str = "Which lab, if the module has several") -> OptionInfo:

@@ -96,7 +96,7 @@ def grade(
     by: Annotated[str | None, typer.Option("--by", help="The name of the person who judges or hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
-        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several make a class table.")
+        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several bundles make a class table.")
     ] = None,
     exercise: Annotated[
         str | None,
@@ -160,7 +160,10 @@ def grade(
 def _check_subject(subject: str, *, alone: bool) -> None:
     """Raise UsageError if the word is a file, or if the command also asks for something other than points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
-        raise UsageError(f"{subject}: what should grade do with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+        raise UsageError(
+            f"{subject} looks like a file, not like an exercise or a module",
+            hint=f"gpucourse grade --open {shlex.quote(subject)}",
+        )
     if not alone:
         raise UsageError(
             f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
@@ -290,7 +293,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         exercise, slash, question = place.partition("/")
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
-            raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
+            raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is the mark, in percent")
         name = by if by is not None else act.name_learner(session.context.settings)
         reviews.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
     act.keep(context, reviews)  # all of them, or none
@@ -317,7 +320,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return
-    session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later; Ctrl-D ends.")
+    session.console.note("How good is each answer, from 0 to 100 percent? Enter leaves it for later; Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
         session.console.show(pending_answer(pending, number, len(waiting)))
         line = ask_valid(session, "percent> ", _read_share)

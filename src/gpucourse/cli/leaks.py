@@ -43,7 +43,7 @@ class Cleanup(JsonDocument):
 def leaks(
     session: Session,
     clean: Annotated[bool, typer.Option("--clean", help="Remove the resources that belong to no recorded lab.")] = False,
-    everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
+    everyone: Annotated[bool, typer.Option("--everyone", help="Include the labs of others in this account.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
     """List what in your AWS account still has the course's tag."""

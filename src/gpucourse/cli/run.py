@@ -257,7 +257,7 @@ def _refuse_script_options(checks: Path | None, *variables: str) -> None:
     for name in variables:
         if name.startswith(_OF_CODE):
             raise UsageError(
-                f"--env {name} changes which code runs, and an exercise runs its own",
+                f"--env {name} changes which code runs, but an exercise runs its own code",
                 hint="it is for a script of your own: --script FILE",
             )
 

@@ -240,8 +240,8 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
         title=f"{_name_ranks(ranks)} never started",
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
         "joined, with the same --nnodes, --master-addr and --master-port.",
-        next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run prints "
-        f"their commands",
+        next=f"gpucourse logs {evidence.run} shows what the launchers report; gpucourse run {evidence.exercise} --dry-run "
+        f"prints their commands",
         ranks=ranks,
         nodes=nodes,
     )
@@ -262,7 +262,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
-        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}A hang in the middle means "
+        why=f"{_name_ranks(ranks)} printed nothing{since} while the run continued. {explanation}A hang in the middle means "
         "that one rank calls different collectives from the rest, or hangs in something else: a read, a lock, a loop.",
         next=f"{where} what does the script do after that rank's last line?",
         ranks=ranks,

@@ -309,7 +309,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"remote process exited or there was a network error",
             r"NCCL WARN [^\n]*(?:reset by peer|Broken pipe|recv failed|closed by remote peer)[^\n]*",
         ),
-        why="The other end of a connection went away. If another rank ended first, look at that one. If all ranks report "
+        why="The other end of a connection was lost. If another rank ended first, look at that one. If all ranks report "
         "this, the network is at fault: a wrong interface, or a port that the security group blocks.",
         next="gpucourse logs {run} --fold shows the rank that ended first; if there is none, run again with --env "
         "NCCL_DEBUG=INFO",
@@ -431,7 +431,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
         ),
         why="The script ended at its command line: {what}.",
-        next="parameters of an exercise are given by --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
+        next="parameters of an exercise are set with --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
         "your own come after --: gpucourse run --script FILE -- ARGS",
     ),
     Symptom(
@@ -542,13 +542,13 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="library-mismatch",
-        title="Two libraries do not fit together",
+        title="Two libraries are incompatible",
         signs=(
             r"operator (?P<what>\w+::\w+) does not exist",
             r"undefined symbol: \S+",
             r"compiled using NumPy 1\.x cannot be run in",
         ),
-        why="A library was built for another version of the one it loads, usually of torch: extensions fit one version only.",
+        why="A library was built for another version of a library that it loads, usually torch, and works only with that one.",
         next="install both together, in matching versions: {python} -m pip install torch torchvision",
     ),
     Symptom(
@@ -575,7 +575,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script ended while it built its configuration: a key or group does not exist, or a value has the wrong type.",
         next="--cfg job shows what hydra builds, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
-        "configurations is uploaded by --with PATH",
+        "configurations is uploaded with --with PATH",
     ),
     # The node, and its connections to the others.
     Symptom(
@@ -654,7 +654,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Connection was likely closed",
             r"NCCL communicator was aborted on rank",
         ),
-        why="This rank is a victim: the connection to another one broke while both were in a collective.",
+        why="This rank is a victim: the connection to another rank broke while both were in a collective.",
         next="find the rank that ended first: gpucourse logs {run} --fold",
         weight="follows",
     ),

@@ -62,4 +62,4 @@ def ending_runs(runs: Sequence[RunRecord]) -> View:
 
 
 def _say_unseen(run: str, stack: str) -> str:
-    return f"run {run} on {stack}, whose end was never seen"
+    return f"run {run} on {stack}, which may still be running"

@@ -42,7 +42,7 @@ def account(examined: PreflightReport, next_step: str = "") -> View:
     ready = _is_ready(examined.findings)
     lab = [f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws"] if ready else []
     return View(
-        title=f"What the course needs of AWS in {examined.region} ({examined.market})",
+        title=f"What the course needs from AWS in {examined.region} ({examined.market})",
         blocks=[*_findings(examined.findings), _prices(examined), sources],
         footer=[_verdict(examined.findings), *lab],
         next=next_step if ready else "",

@@ -143,7 +143,7 @@ def edits(graded: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in.")
+    none = Paragraph("No file of the run that counts was edited, or no run counts; no part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=blocks or [none])
 
 
@@ -162,7 +162,7 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
         notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}"), "bad") for figure in different]
         notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}; a time, not counted"), "dim") for figure in times]
     if len(notes) > _MAX_NOTES:
-        notes[_MAX_NOTES:] = [Cell(f"and {len(notes) - _MAX_NOTES} more: --json has all", "dim")]
+        notes[_MAX_NOTES:] = [Cell(f"and {len(notes) - _MAX_NOTES} more; --json lists all", "dim")]
     by = "the course's own scripts" if original else "the scripts in the bundle"
     words = [f"{name}: {sum(item.verdict == verdict for item in results)}" for verdict, name in _RERUN_COUNTS.items()]
     return View(

@@ -48,7 +48,7 @@ def deploy_plan(result: DeployResult) -> View:
             Items(result.healed, title="Replaced because the node does not answer"),
             Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
-        footer=[f"Nothing was changed. Do it: {command}"],
+        footer=[f"Nothing was changed. To do it: {command}"],
         mode=deployment.mode,
     )
 

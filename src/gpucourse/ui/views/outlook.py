@@ -59,4 +59,4 @@ def _view(node_idle: Idle) -> str:
     if node_idle.ends_at is None:
         return "has not been idle yet"
     remaining_s = node_idle.ends_at - time.time()
-    return f"idle; will be ended in {age(remaining_s)}" if remaining_s > 0 else "idle for long enough; is being ended now"
+    return f"idle; will be ended in {age(remaining_s)}" if remaining_s > 0 else "idle for long enough; being ended now"

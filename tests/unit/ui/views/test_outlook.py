@@ -38,5 +38,5 @@ def test_outlook_says_what_the_idle_agent_will_do() -> None:
         "node0: in use (SSH sessions: 1)",
         "node1: has not been idle yet",
         "node2: idle; will be ended in 10 min",
-        "node3: idle for long enough; is being ended now",
+        "node3: idle for long enough; being ended now",
     ]
