@@ -84,7 +84,7 @@ def answer(
     )
     if bad := [result.id for result in results if result.verdict == "failed"]:
         raise CheckFailed(
-            f"{len(bad)} of {len(results)} answers are not right: {', '.join(bad)}",
+            f"{len(bad)} of {len(results)} answers are wrong: {', '.join(bad)}",
             hint=f"gpucourse hint {exercise}, then: gpucourse answer {exercise}",
         )
 
@@ -104,7 +104,7 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
         f"gpucourse answer {answering.exercise.id} --template"
     )
     if first:
-        session.console.note(f"Question {first + 1} is the first one to answer; --set NAME=ANSWER changes an earlier answer.")
+        session.console.note(f"Question {first + 1} is the first to answer; --set NAME=ANSWER changes an earlier answer.")
     for number, item in enumerate(questions, 1):
         if item.kind == "mutation":
             if results[number - 1].verdict != "passed":

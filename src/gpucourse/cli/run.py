@@ -326,10 +326,10 @@ def _choose_script(
     kind: ScriptKind | None,
     launcher: str | None,
 ) -> tuple[str, list[str], str | None]:
-    """Return the exercise of a run, its arguments and its launcher.
+    """Return the exercise of a run, its arguments and its launcher. Raises UsageError.
 
-    A learner's own script does not replace an exercise: it runs with the lab and the limits of one, and every word that is not
-    an option is an argument of the script. Raises UsageError.
+    A learner's own script does not replace an exercise, but runs with the lab and the limits of one. Every word that is not an
+    option is an argument of the script.
     """
     if script is None or kind is None:
         if exercise is None:

@@ -1,5 +1,5 @@
-"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, keeps a copy of what it shows, and
-checks afterwards that the GPU is free."""
+"""`run` of an exercise that is a terminal on a node. It connects the learner's terminal to the node, keeps a copy of what is
+shown, and checks afterwards that the GPU is free."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Separates the words of a log that say how its process ended from those that the script only printed while it ran.
 
 A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
-only: in the last traceback and the lines after it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves,
-and at the very end. A launcher that shares a log with its ranks adds a traceback that only says that one of them failed; it is
-ignored here.
+only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
+the very end.
+
+A launcher that shares a log with its ranks adds a traceback that only says that one of them failed; it is ignored here.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
-    """Return the points of the record alone, for a run without such points because only a GPU measures them. Raises
-    MissingError if the record has no number for this plot."""
+    """Return the points of the record alone, for a run that has none because it had no GPU. Raises MissingError if the record
+    has no number for this plot."""
     rows = _read_rows(plot, record)
     empty = replace(rows, series=[[] for _ in rows.series], ideal=[], notes=["not measured in this run: it had no GPU"])
     return _add_lines(empty, record, rows.labels, rows.series)

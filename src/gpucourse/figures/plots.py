@@ -1,5 +1,5 @@
-"""Draws a plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only its object interface is
-used: there is no global figure, no window system and nothing to close."""
+"""Draws a plot of the manifest as PNG and SVG. matplotlib is imported only when something is drawn. Only its object interface
+is used, so there is no global figure, no window system and nothing to close."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ class Progress:
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Text]:
-        """Handle a stage that began or ended. When it ends, return its lines and those of its children. When it begins, return
-        nothing, unless its silence has to be announced immediately."""
+        """Handle a stage that began or ended. When it ends, return its lines and those of its parts. When it begins, return
+        nothing, unless it has a note about its silence that must be shown immediately."""
         if event.seconds is None:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []

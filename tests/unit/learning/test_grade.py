@@ -129,7 +129,7 @@ def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) ->
     other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
     result = learning.types("grade", "--open", str(other), code=5)
     assert "Changed since the bundle was made" in result.out
-    assert "Changed after the run, so it gives no points" in result.out
+    assert "Changed after the run, so worth no points" in result.out
     assert "metrics.json" in result.out
     assert learning.read_points("--open", str(other), code=5)["completed"] == 0
 

@@ -63,7 +63,7 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     blocks += [
         Paragraph("" if no_points else _say_total(result), "strong"),
         Paragraph(_signs(list(result.signs.values())) if result.signs else ""),
-        Items(changed, title="Changed after the run, so it gives no points", style="bad"),
+        Items(changed, title="Changed after the run, so worth no points", style="bad"),
     ]
     footer = ["Points come from evidence: what a run recorded, what is handed in, what was answered."]
     if result.waiting:

@@ -34,7 +34,7 @@ def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: 
     command.
     """
     slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
-    footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
+    footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
         blocks=[block for item in tried_parts for block in _try_part(exercise, item, watched)],

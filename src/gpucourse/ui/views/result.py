@@ -118,7 +118,7 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
         return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{suffix}: {_reason(record)}", style)
     suffix += f", with {record.restarts_in_words}" if record.restarts else ""
     if verdict is None:
-        counts = ": profiled, which slows it down: it gives no points" if record.profiled else ""
+        counts = ": no points, because the profiler slowed it down" if record.profiled else ""
         return Cell(f"{UNICODE.good} succeeded{suffix}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
         return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_checks(verdict)}", "bad")

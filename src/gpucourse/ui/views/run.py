@@ -81,7 +81,7 @@ def details(
         blocks.extend(checks(verdict))
     if record.profiled:
         blocks.append(
-            Paragraph("It ran under the profiler, which slows it down: it gives no points. Open a trace in ui.perfetto.dev.")
+            Paragraph("The run gives no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
