@@ -51,7 +51,7 @@ REFUSALS = (
     (2, "a comparison needs two different runs", "compare"),
     (2, "contains something that is not a page of gpucourse", "open"),
     (2, "a person has to agree at a terminal", "dev"),
-    (2, "this needs a confirmation, and there is no terminal", "grade"),
+    (2, "this needs confirmation, and there is no terminal", "grade"),
     (2, "--judge 3.2/laptop=80 --by NAME", "grade"),
     (2, "is not handed in, or is as the course delivers it", "grade"),
     (2, "so no check will fail", "run"),

@@ -211,7 +211,7 @@ def test_report_with_hostile_text_runs_and_fetches_nothing(browser: Chromium, ad
     page = tmp_path / "report.html"
     page.write_bytes(make_report(tmp_path, make_hostile(address)))
     tab = browser.open(page.as_uri())
-    assert "Not here yet" in tab.evaluate("document.body.textContent")
+    assert "Still missing" in tab.evaluate("document.body.textContent")
     assert not is_owned(tab)
     assert _Counting.paths == []
     page.write_text(f"<!doctype html><title>x</title><body>{without_leaving(make_hostile(address))}")

@@ -73,11 +73,11 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
     assert f"{stays} may still run on these nodes" in two.types(*endless, "--nodes", "2").err
     goes = two.run_folder().name
     message = " ".join(two.types("deploy", "3", "--nodes", "1", code=2).err.split())
-    assert f"and run {goes} is still on them: this needs a confirmation, and there is no terminal" in message
+    assert f"and run {goes} is still on them: this needs confirmation, and there is no terminal" in message
     assert "gpucourse deploy 3 --target local --nodes 1 --yes" in message
     assert stays not in message
     output = " ".join(two.types("deploy", "3", "--nodes", "1", "--dry-run").out.split())
-    assert f"run {goes} on 03-local, whose end was never seen, will be stopped, and its outputs collected" in output
+    assert f"run {goes} on 03-local, which may still be running, will be stopped, and its outputs collected" in output
     assert "was still running: stopping it" in two.types("deploy", "3", "--nodes", "1", "--yes").err
     states = {run["id"]: (run["state"], run["collected"]) for run in two.documents("runs")["runs"]}
     assert states == {goes: ("cancelled", True), stays: ("running", False)}

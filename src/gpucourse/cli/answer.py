@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Answers(JsonDocument):
-    """`answer`: every question with its answer; `run` is the one that numbers are compared with, if one was named."""
+    """The output of `answer`: every question with its answer. `run` is the run that numbers are compared with, if one was
+    named."""
 
     exercise: str
     run: str | None
@@ -30,7 +31,7 @@ class Answers(JsonDocument):
 
 
 class SheetFile(JsonDocument):
-    """`answer --template`: the file to fill in."""
+    """The output of `answer --template`: the file to fill in."""
 
     sheet: Path
 
@@ -45,12 +46,12 @@ def answer(
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", help="The run that your numbers are about (default: the newest).", autocompletion=complete.runs_of_exercise
+            "--run", help="The run that your numbers come from (default: the newest).", autocompletion=complete.runs_of_exercise
         ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
 ) -> None:
-    """Answer an exercise's questions; numbers are checked on your run."""
+    """Answer an exercise's questions; your run checks the numbers."""
     from gpucourse.learning import answer as act
     from gpucourse.ui.views.answers import answers as view
 
@@ -83,14 +84,14 @@ def answer(
     )
     if wrong_ids := [result.id for result in results if result.verdict == "failed"]:
         raise CheckFailed(
-            f"{len(wrong_ids)} of {len(results)} answers are not right: {', '.join(wrong_ids)}",
-            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
+            f"{len(wrong_ids)} of {len(results)} answers are wrong: {', '.join(wrong_ids)}",
+            hint=f"gpucourse hint {exercise}, then: gpucourse answer {exercise}",
         )
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask one question after another, from the first open one. Each answer is stored at once, so an interruption loses none. A
-    question that a run answers is shown with the command of that run."""
+    """Ask the questions one after another, beginning with the first open one. Each answer is stored immediately, so an
+    interruption loses nothing. A question that a run answers is shown with the command for that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question
@@ -99,11 +100,11 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
     results = answers_of(context, answering.exercise)
     first = find_first_open(results)
     session.console.note(
-        "Enter leaves a question as it is; Ctrl-D ends. To answer in an editor: "
+        "Enter leaves a question unchanged; Ctrl-D ends. To answer in an editor: "
         f"gpucourse answer {answering.exercise.id} --template"
     )
     if first:
-        session.console.note(f"Question {first + 1} is the first one to answer; --set NAME=ANSWER changes an earlier answer.")
+        session.console.note(f"Question {first + 1} is the first to answer; --set NAME=ANSWER changes an earlier answer.")
     for number, item in enumerate(questions, 1):
         if item.kind == "mutation":
             if results[number - 1].verdict != "passed":
@@ -123,8 +124,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 
 
 def find_first_open(results: Sequence[AnswerResult]) -> int:
-    """Return the index of the first question to ask, from 0: the first one without an answer, else the first with a wrong one,
-    else 0. Questions that a run answers are skipped."""
+    """Return the index, counted from 0, of the first question to ask: the first without an answer, else the first with a wrong
+    answer, else 0. Questions that a run answers are skipped."""
     questions = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
         if places := [place for place, answer in questions if answer == verdict]:

@@ -1,4 +1,4 @@
-"""The tree of commands. Only the typed command is built: typer needs 15 ms to build all of them."""
+"""The tree of commands. Only the typed command is built, because typer needs 15 ms to build all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tree(named: str | None = None) -> typer.Typer:
         cls=GroupedHelp,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        rich_markup_mode=None,  # rich's help costs 50 ms at every --help
+        rich_markup_mode=None,  # rich would make every --help 50 ms slower
         pretty_exceptions_enable=False,
     )
     app.callback()(_program)
@@ -38,8 +38,8 @@ def tree(named: str | None = None) -> typer.Typer:
 
 
 def find_function(command: str) -> Callable[..., object]:
-    """Return a command's function in the form that typer calls: instead of the session it accepts typer's context, which
-    carries the session, and also --json, which `session.split` has read already."""
+    """Return a command's function in the form that typer calls. Instead of the session it accepts typer's context, which
+    contains the session. It also accepts --json, which `session.split` has already read."""
     name = name_in_python(command)
     function: Callable[..., object] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
 
@@ -56,7 +56,8 @@ def find_function(command: str) -> Callable[..., object]:
 
 
 def name_in_python(command: str) -> str:
-    """Return `allow_ip` for `allow-ip`, and `break_` or `list_` if Python already uses the word."""
+    """Return a command's name in Python: `allow_ip` for `allow-ip`, and `break_` or `list_` where Python already uses the
+    word."""
     name = command.replace("-", "_")
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 
@@ -70,4 +71,4 @@ def _version(requested: bool) -> None:
 def _program(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Accept the options of the program itself."""
+    """Accept the options of the program as a whole."""

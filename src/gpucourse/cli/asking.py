@@ -18,11 +18,11 @@ def can_answer(session: Session) -> bool:
 
 
 def ask(session: Session, prompt: str) -> str | None:
-    """Return the line that the person types, without white space around it; None if they ended the input (Ctrl-D)."""
+    """Return the line that the person types, without surrounding white space, or None if they ended the input (Ctrl-D)."""
     err = session.console.err
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
-        with suppress(io.UnsupportedOperation):  # some input was read already
+        with suppress(io.UnsupportedOperation):  # some input has already been read
             sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a typing error: ask again
     try:
         line = sys.stdin.readline()
@@ -36,8 +36,8 @@ def ask(session: Session, prompt: str) -> str | None:
 
 
 def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> str | None:
-    """Return the line that the person types, as `ask` does. If `check` raises ValueError for it, show the reason and ask again;
-    an empty line is not checked."""
+    """Return the line that the person types, as `ask` does. If `check` raises ValueError for the line, show the reason and ask
+    again. An empty line is not checked."""
     while line := ask(session, prompt):
         try:
             check(line)
@@ -50,8 +50,8 @@ def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> 
 
 @contextmanager
 def set_terminal(change: Callable[[int, int], object], when: int) -> Iterator[int]:
-    """Change the mode of the terminal for a block, by `tty.setraw` or `tty.setcbreak`, and yield its descriptor. `when` is a
-    constant of `termios`: TCSAFLUSH discards keys that were typed before, TCSANOW keeps them."""
+    """Change the terminal's mode for a block with `tty.setraw` or `tty.setcbreak`, and yield the terminal's descriptor. `when`
+    is a constant of `termios`: TCSAFLUSH discards keys that were typed earlier, TCSANOW keeps them."""
     keys = sys.stdin.fileno()
     attributes = termios.tcgetattr(keys)
     try:
@@ -63,14 +63,15 @@ def set_terminal(change: Callable[[int, int], object], when: int) -> Iterator[in
 
 
 def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:
-    """Return whether the person agrees; `yes` answers for them, and any answer but yes means no.
+    """Ask the question and return whether the person agrees; any answer but yes means no. With `yes`, return True without
+    asking.
 
-    `command` is the typed command, for the hint; `reason` says what the person must agree to, if the screen does not show it.
-    Raises UsageError if no person can answer: no terminal, or --json.
+    `command` is the command that was typed, for the hint. `reason` says what the person must agree to, if the screen does not
+    show it. Raises UsageError if nobody can answer, because there is no terminal or --json was typed.
     """
     if yes:
         return True
     if session.options.json or not sys.stdin.isatty() or not session.console.err.terminal:
         about = f"{reason}: " if reason else ""
-        raise UsageError(f"{about}this needs a confirmation, and there is no terminal", hint=f"{command} --yes")
+        raise UsageError(f"{about}this needs confirmation, and there is no terminal", hint=f"{command} --yes")
     return session.console.ask(question, sys.stdin)

@@ -1,4 +1,4 @@
-"""The one place where errors end: two lines on the screen, the right exit code, and a traceback only in the log."""
+"""The only place where errors are reported: two lines on the screen, the right exit code, and a traceback only in the log."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def run_command(arguments: Sequence[str]) -> int:
         with _handle_signals(), closing(session):
             return _dispatch(words, session)
     except BrokenPipeError:
-        # The reader of the output has left (`| head`). Python would complain again when it closes the stream.
+        # The reader of the output is gone (`| head`). Python would complain again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the boundary: an error that is not known is a bug, and is reported)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the boundary: an unknown error is a bug, and is reported)
         failure = _find_failure(error, session)
         session.console.error(failure)
         return int(failure.exit_code)
 
 
 def _find_failure(error: Exception | KeyboardInterrupt, session: Session) -> GpucourseError:
-    """Return the error to show; an unexpected one is a bug in gpucourse."""
+    """Return the error to show. An unexpected error is shown as a bug in gpucourse."""
     if isinstance(error, GpucourseError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -78,16 +78,17 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
 
 def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
-    """Install or print completion for a shell, by default the one in `$SHELL`: the parent process may be a script's sh.
+    """Install or print completion for a shell. The default is the shell in `$SHELL`, because the parent process may be a
+    script's sh.
 
-    Raises UsageError for a shell that has no completion, StorageError if the shell's files cannot be written.
+    Raises UsageError for a shell that has no completion, and StorageError if the shell's files cannot be written.
     """
     from typer import _completion_shared as completion  # its public callers use the shell of the parent process
 
     name = shell or Path(os.environ.get("SHELL", "")).name
     if name not in _SHELLS:
         reason = f"not for {printable(name, 40)}" if name else "and $SHELL is not set"
-        raise UsageError(f"there is completion for {', '.join(_SHELLS)}, {reason}", hint=f"gpucourse {option} bash")
+        raise UsageError(f"completion exists for {', '.join(_SHELLS)}, {reason}", hint=f"gpucourse {option} bash")
     if option == _SHOW:
         variable = "_GPUCOURSE_COMPLETE"
         sys.stdout.write(completion.get_completion_script(prog_name="gpucourse", complete_var=variable, shell=name) + "\n")
@@ -118,7 +119,7 @@ def _make_session(options: Options) -> Session:
 
 @contextmanager
 def _handle_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP (a closed terminal) end the program as Ctrl-C does: with everything recorded."""
+    """Make SIGTERM and SIGHUP (the terminal was closed) end the program as Ctrl-C does, with everything recorded."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -132,8 +133,8 @@ def _handle_signals() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> GpucourseError | None:
-    """Return the error for too many open files, for a name that is too long for the file system, or for a current folder that
-    has been removed; else None."""
+    """Return an explanation if too many files are open, a name is too long for the file system, or the current folder has been
+    removed; otherwise return None."""
     if error.errno == errno.EMFILE:
         import resource
 
@@ -150,8 +151,8 @@ def _explain(error: OSError) -> GpucourseError | None:
 
 
 def _log_fault(error: Exception, session: Session) -> GpucourseError:
-    """Return the error for a bug in gpucourse; write its traceback to the workspace's log, or to a temporary file if there is
-    none."""
+    """Write the traceback of a bug in gpucourse to the workspace's log, or to a temporary file if there is no log, and return
+    the error to show."""
     import tempfile
     import traceback
 

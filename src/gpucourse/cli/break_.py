@@ -1,4 +1,5 @@
-"""The command `break`: an exercise with a fault in its run or its code; `check --diagnosis` judges the diagnosis."""
+"""The command `break`: runs an exercise with a fault in its run or its code. `check --diagnosis` judges the learner's
+diagnosis."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JudgedRepair(JsonDocument):
-    """`break --repaired`: the run of the copy, its checks, and what the judge of the fault says."""
+    """The output of `break --repaired`: the run of the copy, its checks, and the judge's answer about the fault."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None
@@ -34,7 +35,7 @@ def break_(
         typer.Option("--how", help="Which fault (default: a random one); code: an error in a copy of the script."),
     ] = None,
     repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""
@@ -92,7 +93,7 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     run = RunDocument.of(result.record)
     session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
-        says = result.judged.says if result.judged else "the copy does not run to the end"
+        says = result.judged.says if result.judged else "the copy does not finish"
         failed = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
             f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def change_lab(session: Session, module: str, gpu: str | None, act: Callable[[HasClock, Context], ChangeResult]) -> None:
-    """Change the module's lab with a method of its target, with progress on the screen, and show its new state."""
+    """Change the module's lab by calling a method of its target, with progress on the screen, then show the lab's new state."""
     from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import change_result
 

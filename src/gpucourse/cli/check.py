@@ -15,14 +15,15 @@ from gpucourse.model.verdict import ExerciseVerdict
 
 
 class RunCheck(JsonDocument):
-    """`check 3.2`: the run that was judged, by its id, and the verdict."""
+    """The output of `check 3.2`: the id of the run that was judged, and the verdict."""
 
     run: str
     verdict: ExerciseVerdict
 
 
 class CheckedExercise(JsonDocument):
-    """An exercise checked again; `before` is its earlier verdict, `missing` are deliverables that do not exist."""
+    """An exercise that was checked again. `before` is its earlier verdict; `missing` lists the deliverables that do not
+    exist."""
 
     exercise: str
     title: str
@@ -33,20 +34,20 @@ class CheckedExercise(JsonDocument):
 
 
 class CheckedAll(JsonDocument):
-    """`check --all`."""
+    """The output of `check --all`."""
 
     exercises: list[CheckedExercise]
 
 
 class DiagnosedRun(JsonDocument):
-    """`check --diagnosis` of a fault in a run."""
+    """The output of `check --diagnosis` for a fault in a run."""
 
     run: RunDocument
     verdict: ExerciseVerdict
 
 
 class CodeDiagnosisDocument(JsonDocument):
-    """A diagnosis of a fault in code: `hint` if it is wrong, the fault's title and explanation if it is right."""
+    """A diagnosis of a fault in code. A wrong one has a `hint`; a right one has the fault's title and explanation."""
 
     right: bool
     hint: str
@@ -56,7 +57,7 @@ class CodeDiagnosisDocument(JsonDocument):
 
 
 class DiagnosedCode(JsonDocument):
-    """`check --diagnosis` of a fault in code."""
+    """The output of `check --diagnosis` for a fault in code."""
 
     diagnosis: CodeDiagnosisDocument
 
@@ -90,7 +91,7 @@ def check(
     if rank is not None and diagnosis is None:
         raise UsageError("--rank needs --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
     if run is not None and (every or diagnosis is not None):
-        raise UsageError("--run needs one exercise, and no --diagnosis", hint="gpucourse check 3.2 --run RUN")
+        raise UsageError("--run needs one exercise, without --diagnosis", hint="gpucourse check 3.2 --run RUN")
     if diagnosis is not None:
         if exercise is None:
             raise UsageError("--diagnosis needs one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
@@ -117,8 +118,8 @@ def _check_all(session: Session) -> None:
 
 
 def _check_one(session: Session, name: str, run: str | None) -> int:
-    """Judge a run of one exercise again, with the learner's parts, or a run of the learner's own script, with the checks that
-    it had; return the exit code."""
+    """Judge one run again, and return the exit code. A run of an exercise is judged with the learner's parts, a run of the
+    learner's own script with the checks that it was started with."""
     from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill
@@ -132,7 +133,10 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
         if namesakes := find_namesakes(context.paths, record):
-            console.note(f"run {record.id} is of {record.own_script}; {', '.join(namesakes)} has runs too: --run RUN names one")
+            console.note(
+                f"run {record.id} is a run of {record.own_script}; "
+                f"{', '.join(namesakes)} has runs, too: choose one with --run RUN"
+            )
     else:
         if (drill := open_drill(context.paths, name)) is not None:
             console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")
@@ -147,7 +151,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
 
 
 def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> None:
-    """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, UnknownName."""
+    """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, and UnknownName if there is no such fault."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 
@@ -160,7 +164,7 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
         _diagnose_code(session, exercise, word)
     else:
         raise UsageError(
-            "--rank is for faults of a rank, not for one in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
+            "--rank is for faults of a rank, not for a fault in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
         )
 
 

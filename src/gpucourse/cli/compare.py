@@ -14,8 +14,9 @@ from gpucourse.model.report import Grid
 
 
 class ComparisonDocument(JsonDocument):
-    """`compare`: `labels` names each run, by its id, as the tables do; `files` are the pictures and the page; `conclusion` says
-    what the differences mean, and `repeat` is the command that shows how much of them is noise, or empty."""
+    """The output of `compare`. `labels` has the name of each run in the tables, by the run's id. `files` are the pictures and
+    the page. `conclusion` says what the differences mean. `repeat` is the command that shows how much of them is noise; it may
+    be empty."""
 
     exercise: str
     title: str
@@ -32,7 +33,7 @@ def compare(
     session: Session,
     runs: Annotated[
         list[str],
-        typer.Argument(help="Two runs or more of one exercise, or of one script of your own.", autocompletion=complete.runs),
+        typer.Argument(help="Two or more runs of one exercise, or of one script of your own.", autocompletion=complete.runs),
     ],
 ) -> None:
     """Compare runs of one exercise, or of one script."""

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from gpucourse.model.record import RunRecord
 
 Completer = Callable[[typer.Context, str], list[str]]
-Words = Mapping[str, Any]  # the words of the line so far, by the parameter of the command
+Words = Mapping[str, Any]  # the words of the line so far, by the name of the command's parameter
 
 
 def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
-    """Return the completion of a word that offers these names."""
+    """Return a completer that offers these names for a word."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:  # not functools.wraps: typer looks at the parameters
         try:
@@ -32,8 +32,8 @@ def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
 
 
 def _read_line(ctx: typer.Context) -> Words:
-    """Return the words of the line so far. After an option that still lacks its value, the parser does not read the
-    arguments."""
+    """Return the words of the line so far. Arguments are added here, because the parser does not read them after an option that
+    still lacks its value."""
     names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
@@ -53,7 +53,7 @@ def exercises(session: Session, _line: Words) -> Iterator[str]:
 
 @_complete
 def faults(session: Session, _line: Words) -> Iterator[str]:
-    """Yield the words for faults that `break` injects."""
+    """Yield the names of the faults that `break` injects."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
@@ -106,14 +106,14 @@ def nodes(session: Session, line: Words) -> Iterator[str]:
 
 @_complete
 def parameters(session: Session, line: Words) -> Iterator[str]:
-    """Yield the exercise's parameters, each with an equals sign; if a parameter has choices, once with each choice."""
+    """Yield each parameter of the exercise as `name=`; if it has choices, yield `name=choice` for each choice."""
     for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
 @_complete
 def predictions(session: Session, line: Words) -> Iterator[str]:
-    """Yield the name of the exercise's prediction, with an equals sign."""
+    """Yield the name of the exercise's prediction, followed by an equals sign."""
     question = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
     yield from (f"{question.id}=",) if question else ()
 
@@ -126,14 +126,14 @@ def checks(session: Session, line: Words) -> Iterator[str]:
 
 @_complete
 def questions(session: Session, line: Words) -> Iterator[str]:
-    """Yield the exercise's questions, each with an equals sign."""
+    """Yield the names of the exercise's questions, each followed by an equals sign."""
     yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
 
 
 @_complete
 def runs(session: Session, _line: Words) -> Iterator[str]:
-    """Yield the ids of runs, newest first; the word of a run if no other run has it; the exercises and scripts that have
-    runs."""
+    """Yield the ids of runs, newest first, then the last word of each id if it is unique, then the exercises and scripts that
+    have runs."""
     yield from _name_runs(_records(session))
 
 
@@ -154,7 +154,7 @@ def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
 
 @_complete
 def ranks(session: Session, line: Words) -> Iterator[str]:
-    """Yield the ranks of the run, or of the exercise's newest."""
+    """Yield the ranks of the typed run, or of the newest run of the typed exercise."""
     from gpucourse.workspace import runs as records
 
     record = records.find(session.look().paths, line.get("run") or line.get("exercise"))
@@ -175,7 +175,7 @@ def _records(session: Session) -> list[RunRecord]:
 
 
 def _name_runs(records: list[RunRecord]) -> Iterator[str]:
-    """Yield the names of runs: their ids, the words that only one id has, and the exercises or scripts."""
+    """Yield the names of runs: their ids, the last word of each id if it is unique, and their exercises or scripts."""
     yield from (record.id for record in records)
     words = Counter(record.id.rsplit("-", 1)[-1] for record in records)
     yield from (word for word, count in words.items() if count == 1)

@@ -1,4 +1,5 @@
-"""The command `deploy`: shows what would be built, asks for confirmation if that costs money, then builds it, on any target."""
+"""The command `deploy`, for every target: shows what would be built, asks for confirmation if that costs money, then builds
+it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BuiltLab(JsonDocument):
-    """The result of `deploy` for one lab, or the preview of it. `changes` are pairs of an action and a Terraform address."""
+    """The result of `deploy` for one lab, or its preview. Each of `changes` is a pair of an action and a Terraform address."""
 
     deployment: LabDocument
     changes: list[tuple[str, str]]
@@ -39,11 +40,11 @@ class BuiltLab(JsonDocument):
 
 
 class OneBuiltLab(BuiltLab):
-    """`deploy` of one lab that costs nothing."""
+    """The output of `deploy` for one lab that costs nothing."""
 
 
 class QuoteLine(JsonDocument):
-    """One item that costs money, in USD an hour, and the source of its price."""
+    """One item that costs money: its price in USD per hour, and the source of that price."""
 
     what: str
     kind: str
@@ -79,8 +80,8 @@ class QuoteDocument(JsonDocument):
 
 
 class QuoteList(JsonDocument):
-    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow at the same time as the rest.
-    `reserved_usd`: what other labs will still cost until their deadlines, if a budget is set."""
+    """The output of `deploy --dry-run` for labs that cost money. `later` lists the GPUs that a quota does not allow at the same
+    time as the others. `reserved_usd` is what other labs will still cost until their deadlines, if a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -93,7 +94,7 @@ class QuoteList(JsonDocument):
 
 
 class BuiltLabs(QuoteList):
-    """`deploy` of labs that cost money; with `error` if not every lab was built."""
+    """The output of `deploy` for labs that cost money, with `error` if not every lab was built."""
 
     labs: list[BuiltLab]
     error: ErrorDocument | UnsetType = UNSET
@@ -102,12 +103,15 @@ class BuiltLabs(QuoteList):
 def deploy(
     session: Session,
     module: ModuleArgument,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     target: Annotated[
-        str | None, choice_option("--target", "Where: simulated nodes here, your AWS account, your own hosts.", list_targets())
+        str | None,
+        choice_option(
+            "--target", "Where to deploy: on simulated nodes here, in your AWS account, on your own hosts.", list_targets()
+        ),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.")
+        str | None, typer.Option("--link", help="Simulated nodes: slow the network down, to 1gbit or 1gbit,2ms; or none.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
@@ -131,11 +135,14 @@ def deploy(
         list[str] | None, typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...")
     ] = None,
     on_login_node: Annotated[
-        bool, typer.Option("--on-login-node", help="On hosts: compute on a login node of a Slurm cluster, too.")
+        bool, typer.Option("--on-login-node", help="On hosts: compute even on a login node of a Slurm cluster.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes removed with a run on them).")
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Skip the confirmation (for paid labs, and before nodes with a run on them are removed)."
+        ),
     ] = False,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
@@ -186,7 +193,8 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built; build it if the person agrees to its cost, and to the runs that it ends."""
+    """Show what would be built, and build it if the person agrees to its cost and to stopping the runs on nodes that it removes
+    or rebuilds."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan
@@ -196,7 +204,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
         with session.console.watch() as live:
             proposal = stack.enter_context(target.propose(session.context.watched_by(live), request))
         if isinstance(proposal, PricedProposal):
-            prices = _make_quote_list(proposal)  # before it is built: AWS may have room for the lab only elsewhere
+            prices = _make_quote_list(proposal)  # before it is built, because AWS may have room for the lab only elsewhere
             if request.dry_run:
                 session.present(quote(proposal, command=request.command), prices)
                 return
@@ -213,7 +221,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
 
 def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
-    """Name the runs that end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
+    """Name the runs that would end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
@@ -222,12 +230,13 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
         return
     names, command = ", ".join(run.id for run in runs), request.command
     reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
-    if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, reason=reason):
+    if not confirm(session, "Stop what is running there and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 
 def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedProposal, *, yes: bool) -> None:
-    """Show the costs, and ask for confirmation. Raises UsageError above the budget, Interrupted if the person declines."""
+    """Show the costs, and ask for confirmation. Raises UsageError if they exceed the budget, and Interrupted if the person
+    declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.cloud import quote
 
@@ -241,12 +250,12 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
 
 
 def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
-    """Show every lab that was built. Raises the gravest error of those that were not: it decides the exit code."""
+    """Show every lab that was built. If some were not built, raise the gravest of their errors, which decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.deployed import deploy_result
 
     context, console = session.context, session.console
-    if prices is None:  # it is one lab
+    if prices is None:  # there is only one lab
         console.document(OneBuiltLab.of(built.labs[0]))
     else:
         document = BuiltLabs.of(prices, labs=built.labs)

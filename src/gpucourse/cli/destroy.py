@@ -1,4 +1,4 @@
-"""The command `destroy`: removes labs, and shows that nothing is left."""
+"""The command `destroy`: removes labs, and proves that nothing is left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Destroyed(JsonDocument):
-    """`destroy`; with `error` if not every lab was removed."""
+    """The output of `destroy`, with `error` if not every lab was removed."""
 
     receipts: list[Receipt]
     error: ErrorDocument | UnsetType = UNSET
@@ -38,12 +38,13 @@ def destroy(
         str | None, choice_option("--target", "Only the lab on this target, if the module has several.", list_targets())
     ] = None,
     gpu: Annotated[str | None, gpu_option("Only the lab with that GPU")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (only paid labs need it).")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that have not been collected yet.")] = False,
     forget_unreachable: Annotated[
         bool,
         typer.Option(
-            "--forget-unreachable", help="On hosts: forget what cannot be reached any more, and say what may be left there."
+            "--forget-unreachable",
+            help="On hosts: forget machines that cannot be reached any more, and list what may be left there.",
         ),
     ] = False,
 ) -> None:
@@ -67,7 +68,7 @@ def destroy(
         try:
             result = act(context.watched_by(live), survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
+            raise Interrupted("interrupted while labs were being taken down; some may still be there", hint=command) from None
     remove_line(session)
     error = describe_errors(result.errors) if result.errors else UNSET
     session.console.document(Destroyed(receipts=result.receipts, error=error))
@@ -81,7 +82,7 @@ def destroy(
 
 
 def _format_command(request: DestroyRequest, *, discard: bool) -> str:
-    """Return the typed command with its options: without them it would remove more than the person meant."""
+    """Return the typed command with its options; without them, it would remove more than the person meant to."""
     words = ["gpucourse", "destroy", request.module or "--all"]
     words += ["--target", request.target] if request.target else []
     words += ["--gpu", request.gpu] if request.gpu else []

@@ -17,7 +17,7 @@ from gpucourse.ui.text import format_count
 
 
 class CheckedCourseDocument(JsonDocument):
-    """`dev check`: complaints about the course, and with --run its exercises as they ran."""
+    """The output of `dev check`: the complaints about the course and, with --run, the results of its exercises."""
 
     modules: list[str]
     complaints: list[str]
@@ -25,7 +25,8 @@ class CheckedCourseDocument(JsonDocument):
 
 
 class CourseFiles(JsonDocument):
-    """`dev new` and `dev schema`: the folder of the course, and the files that were written, relative to it."""
+    """The output of `dev new` and `dev schema`: the course's folder, and the files that were written, as paths relative to
+    it."""
 
     folder: Path
     files: list[str]
@@ -36,12 +37,12 @@ def dev(
     action: Annotated[
         Literal["new", "check", "schema"],
         typer.Argument(
-            help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
-            "schema: the JSON Schemas with which editors complete and check YAML files."
+            help="new: create a small course in an empty folder. check: list everything that is wrong with a course. "
+            "schema: write the JSON Schemas that let editors complete and check YAML files."
         ),
     ],
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of the course (check and schema: default, the current course).")
+        Path | None, typer.Argument(help="The folder of the course (default for check and schema: the current course).")
     ] = None,
     run: Annotated[
         bool, typer.Option("--run", help="With check: also run every exercise and its solution on simulated nodes.")
@@ -95,5 +96,5 @@ def _check(session: Session, folder: Path | None, *, run: bool, modules: list[st
     good = checked.catalog.modules
     session.console.document(CheckedCourseDocument.of(checked, modules=[module.id for module in good]))
     if checked.complaints:
-        raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
+        raise ManifestError(checked.complaints, hint="how to write a module: docs/authoring.md")
     session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(good), 'module')}, no complaints")

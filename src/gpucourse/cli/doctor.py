@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Examination(JsonDocument):
-    """`doctor` of this computer or of hosts."""
+    """The output of `doctor` for this computer or for hosts."""
 
     findings: list[Finding]
 
 
 class ExaminedAccount(JsonDocument):
-    """`doctor --target aws`: also what each lab costs."""
+    """The output of `doctor --target aws`: the findings, and the price of each lab."""
 
     target: str
     region: str
@@ -41,20 +41,20 @@ class ExaminedAccount(JsonDocument):
 
 
 class Quotas(JsonDocument):
-    """`doctor --request-quota`: the quotas that are too small, and what was asked for."""
+    """The output of `doctor --request-quota`: the quotas that are too small, and the increases that were requested."""
 
     quotas: list[ShortQuota]
     requests: list[QuotaRequest]
 
 
 class Policy(JsonDocument):
-    """`doctor --policy`: the IAM policy that the course needs."""
+    """The output of `doctor --policy`: the IAM policy that the course needs."""
 
     policy: dict[str, Any]
 
 
 class Setup(JsonDocument):
-    """`doctor --setup`: a CloudFormation template."""
+    """The output of `doctor --setup`: a CloudFormation template."""
 
     setup: dict[str, Any]
 

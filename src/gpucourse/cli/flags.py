@@ -14,15 +14,15 @@ from gpucourse.units import parse_duration
 
 
 def name_gpus() -> str:
-    """Return the GPUs that can be chosen, cheapest first, in the words of a help text: t4, l4 or a10g."""
-    from gpucourse.hardware import hardware  # reading the table costs 3 ms, and most commands name no GPU
+    """Return the GPUs that can be chosen, cheapest first, as a phrase for a help text: t4, l4 or a10g."""
+    from gpucourse.hardware import hardware  # reading the table takes 3 ms, and most commands name no GPU
 
     *first, last = hardware().choices
     return f"{', '.join(first)} or {last}"
 
 
 def name_two_gpus() -> str:
-    """Return the two cheapest as they are typed side by side."""
+    """Return the two cheapest GPUs as they are typed for labs side by side: t4,l4."""
     from gpucourse.hardware import hardware
 
     return ",".join(hardware().choices[:2])
@@ -47,17 +47,17 @@ RunArgument = Annotated[
     typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
 ]
 
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs).")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (only paid labs need it).")]
 
 
 def gpu_option(text: str = "Which lab, if the module has several") -> OptionInfo:
-    """Return the option --gpu of a command about one lab of a module."""
+    """Return the option --gpu of a command that concerns one lab of a module."""
     option: OptionInfo = typer.Option("--gpu", help=f"{text}: {name_gpus()}.", callback=check_gpu, autocompletion=complete.gpus)
     return option
 
 
 def check_gpu(name: str | None) -> str | None:
-    """Return the typed GPU in lower case. Raises UnknownName if the table has no GPU of that name."""
+    """Return the typed GPU in lower case. Raises UnknownName if the table has no such GPU."""
     if name is None:
         return None
     from gpucourse.hardware import hardware
@@ -68,7 +68,7 @@ def check_gpu(name: str | None) -> str | None:
 
 
 def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
-    """Return an option that accepts one of the names of a registry: --target, --launcher."""
+    """Return an option that accepts one of the names in a registry, such as --target or --launcher."""
 
     def check(name: str | None) -> str | None:
         if name is not None and name not in names:
@@ -86,13 +86,13 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
 
 
 def split_list(text: str | None) -> tuple[str, ...]:
-    """Return the words between the commas."""
+    """Return the words of a list that is separated by commas."""
     return tuple(filter(None, (text or "").replace(" ", "").split(",")))
 
 
 def read_settings(settings: Sequence[str], hint: str) -> dict[str, str]:
-    """Return the value of each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
-    given twice, because it is unclear which value is meant."""
+    """Return the values of all --set options, by name. Raises UsageError for a setting without an equals sign, and for a name
+    that is given twice, because it is unclear which value is meant."""
     values: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -110,8 +110,8 @@ def parse_seconds(text: str, example: str, *, flag: str = "") -> float: ...
 @overload
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None: ...
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None:
-    """Return the typed duration in seconds; None if there is none. Raises UsageError, whose hint is `example`: a whole
-    command."""
+    """Return the typed duration in seconds, or None if none was typed. Raises UsageError with the hint `example`, which is a
+    whole command."""
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:

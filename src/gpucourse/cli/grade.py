@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `own` are the modules with a score of their own; `done` of `exercises` are done; `changed`
-    names files of a run that were changed after it; `learner_judged` the parts that only the learner's computer judged."""
+    """The points of one learner. `own` are the points earned in modules that are scored separately, out of `own_points`. `done`
+    of the `exercises` are done. `changed` names the files that were changed after their run. `learner_judged` names the parts
+    that only the learner's computer judged."""
 
     points: float
     earned: float
@@ -44,18 +45,19 @@ class PointsDocument(JsonDocument):
 
 
 class Points(PointsDocument):
-    """`grade`."""
+    """The output of `grade`."""
 
 
 class NewBundle(JsonDocument):
-    """`grade --bundle`."""
+    """The output of `grade --bundle`."""
 
     bundle: Path
     card: CardDocument
 
 
 class EditsDocument(JsonDocument):
-    """The edits for one exercise: `lines` of the course's own scripts, and the names of the files."""
+    """The edits in one exercise: `lines` counts the edited lines of the course's own scripts, `files` names the edited
+    files."""
 
     exercise: str
     lines: int
@@ -63,7 +65,8 @@ class EditsDocument(JsonDocument):
 
 
 class BundleDocument(JsonDocument):
-    """One bundle that was opened; `changed` are files that were changed since it was made. `diffs` with --exercise."""
+    """One bundle that was opened. `changed` lists the files that were changed after it was made. `diffs` is set only with
+    --exercise."""
 
     bundle: Path
     card: CardDocument
@@ -75,7 +78,7 @@ class BundleDocument(JsonDocument):
 
 
 class GradedBundles(JsonDocument):
-    """`grade --open`."""
+    """The output of `grade --open`."""
 
     bundles: list[BundleDocument]
     errors: list[str]
@@ -90,22 +93,22 @@ def grade(
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="The name of the person who judges or hands in.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
-        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several make a class table.")
+        list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several bundles make a class table.")
     ] = None,
     exercise: Annotated[
         str | None,
         typer.Option(
             "--exercise",
-            help="One exercise: what was edited (--open), or run it alone (--rerun).",
+            help="One exercise: show its edits (--open), or run only it (--rerun).",
             autocompletion=complete.exercises,
         ),
     ] = None,
     rerun: Annotated[
         Path | None,
-        typer.Option("--rerun", help="Run a bundle's scripts on simulated nodes and judge its parts again; compare."),
+        typer.Option("--rerun", help="Run a bundle's scripts on simulated nodes and judge its parts again, then compare."),
     ] = None,
     original: Annotated[
         bool, typer.Option("--original", help="With --rerun: the course's own scripts in place of edited ones.")
@@ -134,7 +137,7 @@ def grade(
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
     bundles = list(dict.fromkeys([*open_, *map(Path, words or ())])) if open_ else []
     if exercise is not None and len(bundles) != 1:
-        raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
+        raise UsageError("--exercise needs exactly one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if csv and session.options.json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
     context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
@@ -155,9 +158,12 @@ def grade(
 
 
 def _check_subject(subject: str, *, alone: bool) -> None:
-    """Raise UsageError if the word is a file, or if the command also asks for something that does not belong to its points."""
+    """Raise UsageError if the word is a file, or if the command also asks for something other than points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
-        raise UsageError(f"{subject}: what should grade do with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+        raise UsageError(
+            f"{subject} looks like a file, not like an exercise or a module",
+            hint=f"gpucourse grade --open {shlex.quote(subject)}",
+        )
     if not alone:
         raise UsageError(
             f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
@@ -165,7 +171,7 @@ def _check_subject(subject: str, *, alone: bool) -> None:
 
 
 def _check_alone(option: str, path: Path, *values: object) -> None:
-    """Raise UsageError if one of the other options was used, too."""
+    """Raise UsageError if any of the other options was used as well."""
     if any(values):
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 
@@ -199,7 +205,8 @@ def _show_bundles(
     *,
     csv: bool,
 ) -> None:
-    """Show the points of every bundle that can be opened, then why others cannot; the worst error decides the exit code."""
+    """Show the points of every bundle that can be opened, then say why the others cannot. The gravest error decides the exit
+    code."""
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:
@@ -230,7 +237,7 @@ def _show_bundles(
 
 
 def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
-    """Return an error for each bundle in which files were changed after they were sealed."""
+    """Yield an error for each bundle in which files were changed after they were sealed."""
     for item in graded:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
@@ -239,7 +246,7 @@ def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
 
 
 def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
-    """Return one bundle of a class, with the diffs of the named exercise."""
+    """Return the document of one bundle, with the diffs of the named exercise."""
     return BundleDocument(
         bundle=graded.bundle.path,
         card=CardDocument.of(graded.bundle.card),
@@ -286,7 +293,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         exercise, slash, question = place.partition("/")
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
-            raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
+            raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is the mark, in percent")
         name = by if by is not None else act.name_learner(session.context.settings)
         reviews.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
     act.keep(context, reviews)  # all of them, or none
@@ -313,7 +320,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return
-    session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later; Ctrl-D ends.")
+    session.console.note("How good is each answer, from 0 to 100 percent? Enter leaves it for later; Ctrl-D ends.")
     for number, pending in enumerate(waiting, 1):
         session.console.show(pending_answer(pending, number, len(waiting)))
         line = ask_valid(session, "percent> ", _read_share)
@@ -326,7 +333,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
 
 
 def _read_share(text: str) -> float:
-    """Return the typed percentage as a share of 1. Raises ValueError if it is none."""
+    """Return the typed percentage as a number from 0 to 1. Raises ValueError if it is not a percentage."""
     percent = text.strip().removesuffix("%").strip()
     if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
         raise ValueError(f"'{text}' is not a whole number from 0 to 100")
@@ -334,7 +341,7 @@ def _read_share(text: str) -> float:
 
 
 def _shorten(names: tuple[str, ...]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first three names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

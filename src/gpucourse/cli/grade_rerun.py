@@ -14,13 +14,13 @@ from gpucourse.learning.review.rerun import Rerun, rerun
 from gpucourse.model.event import Note
 
 WARNING = (
-    "This runs the learner's code on this computer, with your rights. If you do not know the learner, do it in a container "
-    "or a virtual machine."
+    "This runs the learner's code on this computer, with your permissions. If you do not know the learner, do it in a "
+    "container or a virtual machine."
 )
 
 
 class Reruns(JsonDocument):
-    """`grade --rerun`: `original` says whether the course's own scripts replaced edited ones."""
+    """The output of `grade --rerun`. `original` says whether the course's own scripts replaced edited ones."""
 
     bundle: Path
     card: CardDocument
@@ -29,8 +29,8 @@ class Reruns(JsonDocument):
 
 
 def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> None:
-    """Run a bundle's scripts again if the person agrees. Raises CheckFailed if something differs, MissingError if nothing could
-    be run again."""
+    """Run a bundle's scripts again if the person agrees. Raises CheckFailed if a result differs, and MissingError if nothing
+    could be run again."""
     from gpucourse.learning.bundle import open_bundle
     from gpucourse.ui.views import grade as views
 
@@ -51,4 +51,4 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
         )
     if not any(item.verdict == "agrees" or item.figures for item in reruns):
         reason = next((f": {item.exercise}: {item.why}" for item in reruns), "")
-        raise MissingError(f"nothing of {path.name} could be run again{reason}", hint="gpucourse doctor")
+        raise MissingError(f"nothing in {path.name} could be run again{reason}", hint="gpucourse doctor")

@@ -1,5 +1,5 @@
-"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts; and what to type
-instead after an error in the command line."""
+"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts. Also the errors
+for a wrong command line, with what to type instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer.core
 from gpucourse.cli.session import Session
 from gpucourse.errors import GpucourseError, UsageError, suggest
 
-# Every command, in the order of the help. A command's file, and the function there, have its name: see
+# Every command, in the order of the help. A command's file and its function are named after it: see
 # `app.name_in_python`.
 GROUPS = {
     "Learn": ("next", "init", "list", "show", "hint", "try", "watch", "answer", "quiz", "reset"),
@@ -31,7 +31,7 @@ WITHOUT_JSON = ("init", "watch", "logs", "open", "ssh")
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
     ("-q, --quiet", "Results, warnings and errors only."),
-    ("--verbose", "More detail; an error with its traceback."),
+    ("--verbose", "More detail, and the traceback of an error."),
 )
 
 
@@ -42,7 +42,7 @@ _OF_ALL = ("--workspace", "--quiet", "--verbose")
 
 
 def _expand_home(word: str) -> str:
-    """Expand a `~` that begins the path in a word: the shell leaves `--out=~/page` unchanged."""
+    """Expand a `~` at the beginning of the path in a word, because the shell leaves `--out=~/page` unchanged."""
     from gpucourse.workspace.locate import expand
 
     match = _HOME.fullmatch(word)
@@ -50,7 +50,8 @@ def _expand_home(word: str) -> str:
 
 
 class CommandHelp(typer.core.TyperCommand):
-    """A command whose help also lists the options of every command, and whose paths may begin with `~` everywhere."""
+    """A command whose help also lists the options that every command accepts. Every path in its arguments may begin with
+    `~`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the typed words; those after `--` are passed on unchanged."""
@@ -58,7 +59,7 @@ class CommandHelp(typer.core.TyperCommand):
         return super().parse_args(ctx, [*map(_expand_home, args[:end]), *args[end:]])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the command's own options, then those of every command."""
+        """Write the command's own options, then the options that every command accepts."""
         super().format_options(ctx, formatter)
         with formatter.section("Options of every command"):
             formatter.write_dl(OPTIONS_OF_ALL)
@@ -68,7 +69,8 @@ class GroupedHelp(typer.core.TyperGroup):
     """The program, whose help shows its commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write each group under its name; a summary that is too long for the line continues below, and is never cut."""
+        """Write each group under its name. A summary that is too long for its line continues on the next one; it is never
+        cut."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
@@ -110,8 +112,8 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
 
 
 def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
-    """Return the error for a word that is not a command; the hint shows an exercise's number, or the line with a similar
-    command."""
+    """Return the error for a word that is not a command. If the word is the number of an exercise or module, the hint shows it;
+    otherwise the hint repeats the line with a similar command."""
     import difflib
 
     if _NUMBER.fullmatch(word) or word.isdecimal():
@@ -122,7 +124,8 @@ def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
 
 
 def _suggest_set(option: str, arguments: Sequence[str], session: Session) -> str | None:
-    """Return the line with `--set name=value` for a parameter of the exercise that was typed as an option; else None."""
+    """Return the line with `--set name=value` in place of an option that is really a parameter of the exercise, or None if it
+    is not one."""
     number = next((word for word in arguments[1:] if _NUMBER.fullmatch(word)), None)
     name = option.removeprefix("--").partition("=")[0].replace("-", "_")
     try:

@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session
 
 
 class Hint(JsonDocument):
-    """`hint`: a hint, its number, and how many there are."""
+    """The output of `hint`: a hint, its number, and how many there are."""
 
     exercise: str
     hint: int

@@ -17,6 +17,6 @@ def keep(
     duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
     gpu: Annotated[str | None, gpu_option()] = None,
 ) -> None:
-    """Keep an idle lab on AWS; its deadline stays."""
+    """Keep an idle lab on AWS; its deadline does not change."""
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
     change_lab(session, module, gpu, lambda target, context: target.keep(context, module, seconds, gpu=gpu))

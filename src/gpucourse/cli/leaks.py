@@ -17,14 +17,14 @@ from gpucourse.model.deployment import Receipt
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedResource(CloudResource):
-    """A resource in the account with the course's tags, and the lab that explains it, if one does."""
+    """A resource in the account that has the course's tags, and the lab that it belongs to, if there is one."""
 
     explained_by: Literal["standing", "another's", "unknown", "leak"]
     stack: str
 
 
 class Leaks(JsonDocument):
-    """`leaks`. `unasked`: why other regions may have resources."""
+    """The output of `leaks`. `unasked` says why regions that were not searched may have resources, too."""
 
     account: str
     regions: list[str]
@@ -34,7 +34,7 @@ class Leaks(JsonDocument):
 
 
 class Cleanup(JsonDocument):
-    """`leaks --clean`: what was removed, and what is left."""
+    """The output of `leaks --clean`: what was removed, and what is left."""
 
     receipts: list[Receipt]
     left: list[CloudResource]
@@ -42,11 +42,11 @@ class Cleanup(JsonDocument):
 
 def leaks(
     session: Session,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
-    everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the resources that belong to no recorded lab.")] = False,
+    everyone: Annotated[bool, typer.Option("--everyone", help="Include the labs of others in this account.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """List what your AWS account still has with the course's tag."""
+    """List what in your AWS account still has the course's tag."""
     from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 
@@ -81,7 +81,7 @@ def _judge(leftovers: list[CloudResource]) -> None:
     if visible:
         verb, pronoun = ("is", "it") if visible == 1 else ("are", "them")
         raise LeftoverError(
-            f"{format_count(visible, 'thing')} of the course {verb} in the account, and no lab on record explains {pronoun}",
+            f"{format_count(visible, 'course resource')} {verb} in the account, and no recorded lab accounts for {pronoun}",
             hint="gpucourse leaks --clean removes them",
         )
     if leftovers:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ListedExercise(JsonDocument):
-    """An exercise of the syllabus. `verdict` is that of its newest run."""
+    """An exercise of the syllabus, with the verdict of its newest run."""
 
     id: str
     title: str
@@ -24,7 +24,7 @@ class ListedExercise(JsonDocument):
 
 
 class ListedModule(JsonDocument, kw_only=True):
-    """A module of the syllabus; without points if the course has no readable rubric."""
+    """A module of the syllabus; its points are null if the course has no readable rubric."""
 
     id: str
     title: str
@@ -35,7 +35,7 @@ class ListedModule(JsonDocument, kw_only=True):
 
 
 class Listing(JsonDocument, kw_only=True):
-    """`list`. `broken` are manifests that cannot be read."""
+    """The output of `list`. `broken` has an error for each manifest that cannot be read."""
 
     modules: list[ListedModule]
     points: float | None = None

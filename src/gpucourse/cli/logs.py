@@ -70,9 +70,9 @@ def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
 def show_logs(
     session: Session, run_id: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
 ) -> int:
-    """Show the logs of a run, or a part of them; with `follow` continue until it has ended, and then show its result.
+    """Show the logs of a run, or a part of them. With `follow`, continue until the run has ended, then show its result.
 
-    A run that was collected without being followed has no captured screen yet: it is followed as if it had just ended.
+    A run that was collected without being followed has no captured screen yet, so it is followed as if it had just ended.
     """
     context = session.context
     record = runs.find(context.paths, run_id)
@@ -85,7 +85,7 @@ def show_logs(
     except GpucourseError as error:  # the nodes do not answer: the copied part can still be read
         session.console.warn(f"this may be incomplete: {error.what}")
     if text := describe_later(record):
-        session.console.warn(f"{text}; the same command collects what they write")
+        session.console.warn(f"{text}; the same command collects their output")
     logs = select_logs(context.paths, record, rank, part)
     try:
         if times:
@@ -104,7 +104,7 @@ def show_logs(
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
-    """Show everything from the first selected line on, as it arrives on disk, even if another process writes it."""
+    """Show the logs as they arrive on disk, beginning with the first selected line, even if another process writes them."""
     context = session.context
     session.console.mode(record.mode)
     end = threading.Event()
@@ -124,7 +124,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
 
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
-    """Print all ranks, one after the other, every line with its prefix."""
+    """Print the logs of all ranks, one rank after another, with a prefix before every line."""
     from gpucourse.ui.loglines import MAX_LINE
     from gpucourse.ui.logpipe import LogPipe
 
@@ -140,7 +140,7 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
     """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began. Several pieces are
-    formatted at once, because most have only one line."""
+    formatted together, because most have only one line."""
     from gpucourse.ui.loglines import Source, visible_block
 
     out, cut = session.console.out, _make_cut(session)
@@ -156,7 +156,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
-    """Print each line that several ranks share once, under these ranks."""
+    """Print each line once, even if several ranks wrote it, after the numbers of the ranks that wrote it."""
     from gpucourse.ui.fold import fold
 
     cut = _make_cut(session)
@@ -164,7 +164,7 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
-    """Return a function that returns the shown part of each piece of a log: a terminal shows only the beginning of a long
+    """Return a function that cuts each piece of a log to the part that is shown: a terminal shows only the beginning of a long
     line."""
     from gpucourse.ui.loglines import LineLimit
 
@@ -186,7 +186,7 @@ def _write(session: Session, blocks: Iterator[str]) -> None:
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
-    """Print the bytes unchanged, for `logs --rank R > file`; for a terminal they are made harmless, line by line."""
+    """Print the bytes unchanged, for `logs --rank R > file`. For a terminal, make them harmless, line by line."""
     from gpucourse.ui.loglines import visible_block
 
     out, cut = session.console.out, _make_cut(session)

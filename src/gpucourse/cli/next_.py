@@ -8,7 +8,7 @@ from gpucourse.model.score import Signs
 
 
 class Next(JsonDocument):
-    """The next step, in words and as a command; `exercise` is null if all are done."""
+    """The output of `next`: the next step, in words and as a command. `exercise` is null if all exercises are done."""
 
     exercise: str | None
     signs: Signs | None

@@ -43,7 +43,7 @@ def open_(
     first = folder / "index.html"
     session.console.text(f"{first}\n")
     if browser and not _show(context.environ, first.as_uri()):
-        session.console.note("there is no browser here: open that file in one, or type gpucourse open --serve")
+        session.console.note("no browser was opened: open this file in one, or type gpucourse open --serve")
 
 
 def _serve(session: Session, folder: Path, *, browser: bool) -> None:

@@ -1,4 +1,4 @@
-"""The result of a run: shown, captured as a picture of the screen, and turned into an exit code."""
+"""Shows the result of a run, captures it as a picture of the screen, and turns it into an exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RunOutput(JsonDocument):
-    """`run` to its end, and `show --run`."""
+    """The output of `show --run`, and of a `run` that was followed to its end."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None
@@ -48,8 +48,8 @@ class CommandDocument(JsonDocument):
 
 
 class PlanDocument(JsonDocument):
-    """The plan of a run. `batch` is the part for Slurm, null without Slurm. `handed_on` are the variables whose values are this
-    computer's own. An upload's `name` is its path on the node, `source` the file here."""
+    """The plan of a run. `batch` is the part for Slurm, null without Slurm. `handed_on` names the variables whose values come
+    from this computer. In an upload, `name` is the path on the node and `source` is the file on this computer."""
 
     exercise: str
     launcher: str
@@ -64,7 +64,7 @@ class PlanDocument(JsonDocument):
 
 
 class Plan(JsonDocument):
-    """`run --dry-run`."""
+    """The output of `run --dry-run`."""
 
     plan: PlanDocument
 
@@ -81,7 +81,7 @@ class SweepDocument(JsonDocument):
 
 
 class SweepOutput(JsonDocument):
-    """`run --sweep`."""
+    """The output of `run --sweep`."""
 
     sweep: SweepDocument
     folder: Path
@@ -89,14 +89,14 @@ class SweepOutput(JsonDocument):
 
 
 class ModuleRuns(JsonDocument):
-    """`run --all`."""
+    """The output of `run --all`."""
 
     steps: list[ExerciseRun]
 
 
 def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
-    """Show the result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if a check
-    failed other than the one that the learner predicted."""
+    """Show the result of a run that has ended, store the screen as `screen.svg`, and return the exit code. Raises CheckFailed
+    if the learner predicted which check would fail and the prediction did not come true."""
     record, verdict = followed_run.record, followed_run.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
@@ -112,12 +112,13 @@ def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
 
 
 def _guard_result(session: Session) -> AbstractContextManager[None]:
-    """Return a block in which an error in a table is only a warning: the run still has its result and its exit code."""
+    """Return a context manager that turns an error in a table into a warning, because the run still has its result and its exit
+    code."""
     return session.console.guard("show the result", except_for=(GpucourseError, OSError))
 
 
 def _show_tail(record: RunRecord, live: Live) -> None:
-    """Show the end of the log of the rank or launcher that failed first, when the cause is not known."""
+    """Show the end of the log of the rank or launcher that failed first, for a failure without a known cause."""
     launcher = next((end.node for end in record.node_exits if end.code), None)
     if record.first_failure is not None:
         live.show_tail(record.first_failure.node, record.first_failure.rank)
@@ -126,7 +127,7 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 
 def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
-    """Store what the learner saw, which is known only after everything was shown."""
+    """Store a picture of what the learner saw. It is complete only after everything has been shown."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
@@ -138,13 +139,14 @@ def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -
         capture(files.screen, command=command, live=live, view=view, mode=record.mode)
         seal_screen(files)
         _, exercise = context.catalog.exercise(record.exercise)
-        if any(files.screen.match(item.source) for item in exercise.deliverables):  # other deliverables are handed in already
+        if any(
+            files.screen.match(item.source) for item in exercise.deliverables
+        ):  # other deliverables have already been handed in
             deliver(context.paths, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> View:
-    """Show the result of a run, with all details for --verbose, and as a document with `json`; return the view that was
-    shown."""
+    """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view."""
     view, document = _describe(session, record, verdict)
     session.present(view, document)
     return view
@@ -180,8 +182,8 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
 
 
 def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:
-    """Do one run of several: show its progress, and then one line; with --verbose everything that `run` shows. A failed check
-    or exercise does not end the series."""
+    """Do one run of a series: show its progress, then one line about it or, with --verbose, everything that `run` shows. A
+    failed check or exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
@@ -203,9 +205,10 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
 
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """Return the exit code of a run: 0 if it succeeded and nothing failed, except the check that the learner predicted to fail.
+    """Return the exit code of a run: 0 if it succeeded and no check or part failed, except the check that the learner predicted
+    would fail.
 
-    Raises CheckFailed if a check failed other than the one that the learner predicted.
+    Raises CheckFailed if the learner predicted which check would fail and the prediction did not come true.
     """
     if record.state != "succeeded":
         return ExitCode.EXERCISE_FAILED

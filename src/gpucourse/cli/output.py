@@ -1,5 +1,5 @@
-"""The documents of `--json`: each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made from
-them. A document that only one command prints is in the file of the command."""
+"""The documents of `--json`. Each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made from
+them. A document that only one command prints is defined in that command's file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class _Source:
-    """The values of a document: those that are named, else the attributes of the first model that has them."""
+    """The values of a document: first the values passed by name, then the attribute of the first model that has it."""
 
     def __init__(self, models: Sequence[object], values: Mapping[str, object]) -> None:
         self.__dict__.update(values)
@@ -46,17 +46,16 @@ class JsonDocument(Struct):
 
     @classmethod
     def of(cls, *models: object, **values: object) -> Self:
-        """Return a document made from these models: each field has the value that is named here, else that of the attribute
-        with the same name in the first model that has one. A nested document is made from the attribute's value in the same
-        way."""
+        """Return a document made from these models. The value of a field is the one passed by name, else the attribute of that
+        name in the first model that has it. A nested document is made from the attribute's value in the same way."""
         return read_attributes(_Source(models, values), cls)
 
 
 class RunDocument(JsonDocument):
-    """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
-    rank to look at first, null if none failed. `environment` are the variables that were typed, `handed_on` the names of
-    those whose values are not stored. `group_sizes` has the size of the process group that each rank made, if torch
-    reported it; 0 if it made none."""
+    """One run. `script` is the learner's own script, null if the run used the exercise's. `seconds` is the time from start to
+    end. `failed_rank` is the rank to look at first, null if none failed. `environment` has the variables that were typed;
+    `handed_on` names those whose values are not stored. `group_sizes` has, for each rank, the size of the process group that it
+    made, if torch reported it, or 0 if it made none."""
 
     id: str
     exercise: str
@@ -90,7 +89,8 @@ class RunDocument(JsonDocument):
 
 
 class OneRun(JsonDocument):
-    """`run --detach`, `cancel`, `break`: the run; for a drill its folder, or the copy to repair and the faults to name."""
+    """The output of `run --detach`, `cancel` and `break`: the run. A drill also has its folder, or the copy to repair and the
+    faults to choose from."""
 
     run: RunDocument
     folder: Path | UnsetType = UNSET
@@ -99,7 +99,7 @@ class OneRun(JsonDocument):
 
 
 class CardDocument(JsonDocument):
-    """The origin of a bundle: its author, its time and its number of files."""
+    """The origin of a bundle: who made it, when, and how many files it has."""
 
     by: str
     made: str
@@ -126,7 +126,7 @@ class NodeDocument(JsonDocument):
 
 
 class LabDocument(JsonDocument):
-    """One lab as recorded, without its keys and its variables. `cloud` is null for labs that are not on AWS."""
+    """One lab as recorded, without its keys and variables. `cloud` is null for labs that are not on AWS."""
 
     stack: str
     uid: str

@@ -1,4 +1,4 @@
-"""The prediction before a run: an option of the command, or an answer at the terminal."""
+"""The prediction before a run: typed as an option of the command, or as an answer at the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_prediction(exercise: Exercise, text: str) -> GivenPrediction:
-    """Read the prediction after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
+    """Read the prediction after --predict, written as `NAME=VALUE`. Raises UsageError or UnknownName if it is not valid."""
     question = exercise.predict
     if question is None:
         reason = f": {exercise.no_predict}" if exercise.no_predict else ""
@@ -36,18 +36,18 @@ def read_prediction(exercise: Exercise, text: str) -> GivenPrediction:
 
 
 def check_prediction(question: Prediction, answer: str) -> None:
-    """Check that an answer is of the kind that the prediction needs: a number or an option. Raises ValueError with the
-    reason."""
+    """Check that an answer is of the kind that the prediction needs, a number or an option. Raises ValueError, with the reason,
+    if it is not."""
     from gpucourse.grading.answers import compare
 
     compare(question, answer, None, on_gpu=False)
 
 
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
-    """Ask the person at the terminal what the run will measure; None if the exercise has no prediction, if there is no
-    terminal, or if they press Enter.
+    """Ask the person at the terminal what the run will measure. Return None if the exercise has no prediction, if there is no
+    terminal, or if the person presses Enter.
 
-    Raises UsageError, UnknownName for parameters that the run would refuse anyway.
+    Raises UsageError or UnknownName for parameters that the run would refuse anyway.
     """
     from gpucourse.course.parameters import resolve
     from gpucourse.runs.resolve import find_deployed_lab

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class QuestionDocument(JsonDocument):
-    """A question of the quiz, without its key."""
+    """A question of the quiz, without its answer key."""
 
     id: str
     lesson: str
@@ -31,14 +31,14 @@ class QuestionDocument(JsonDocument):
 
 
 class QuizQuestions(JsonDocument):
-    """`quiz --list`."""
+    """The output of `quiz --list`."""
 
     title: str
     questions: list[QuestionDocument]
 
 
 class QuizState(JsonDocument):
-    """`quiz`: the newest attempt, its answers, and the best score."""
+    """The output of `quiz`: the newest attempt, its answers, and the best score."""
 
     finished: bool
     right: int
@@ -86,7 +86,7 @@ def quiz(
 
 
 def _ask(session: Session, sitting: Sitting) -> None:
-    """Ask the open questions; each answer is stored at once."""
+    """Ask the open questions, and store each answer immediately."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
     from gpucourse.ui.views.quiz import question as question_view

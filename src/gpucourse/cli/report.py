@@ -14,7 +14,7 @@ from gpucourse.storage import find_login
 
 
 class ReportFiles(JsonDocument):
-    """`report`: the files, what is compared, and what is still missing."""
+    """The output of `report`: the files, the subjects that are compared, and what is still missing."""
 
     files: list[Path]
     subjects: list[str]

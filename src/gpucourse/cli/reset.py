@@ -13,7 +13,8 @@ from gpucourse.cli.session import Session
 
 
 class ResetFiles(JsonDocument):
-    """`reset`: each file that was put back, with the place of the learner's own version, null if there was none."""
+    """The output of `reset`: each file that was restored, with the new path of the learner's own version, or null if there was
+    none."""
 
     exercise: str
     files: dict[str, Path | None]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
-_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # before a file for sbatch, bash reads the file that the last one names
+_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the file that BASH_ENV names before it runs a file for sbatch
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     arguments: Annotated[
         list[str] | None, typer.Argument(help="After --: arguments for the script, passed on unchanged.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
     sweep: Annotated[
         list[str] | None,
@@ -57,14 +57,14 @@ def run(
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     python_module: Annotated[
-        str | None, typer.Option("--module", help="Like --script, but as python -m starts it here: --module package.train")
+        str | None, typer.Option("--module", help="Like --script, but started as python -m does: --module package.train")
     ] = None,
-    extra: Annotated[list[Path] | None, typer.Option("--with", help="A file or folder to upload beside the script.")] = None,
+    extra: Annotated[list[Path] | None, typer.Option("--with", help="A file or folder to upload with the script.")] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
             "--env",
-            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own without storing its value.",
+            help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own value without storing it.",
         ),
     ] = None,
     torchrun: Annotated[
@@ -74,7 +74,8 @@ def run(
         Path | None, typer.Option("--checks", help="With --script: a YAML file with checks, as in a manifest.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Run under PyTorch's profiler: where the time goes. The run earns no points.")
+        bool,
+        typer.Option("--profile", help="Run under PyTorch's profiler, to see where the time goes. The run earns no points."),
     ] = False,
     procs: Annotated[int | None, typer.Option("--procs", help="Processes per node, for torchrun.", min=1)] = None,
     launcher: Annotated[
@@ -92,7 +93,7 @@ def run(
         str | None,
         typer.Option(
             "--predict",
-            help="What it will measure, recorded before it starts: --predict NAME=VALUE",
+            help="What the run will measure, recorded before it starts: --predict NAME=VALUE",
             autocompletion=complete.predictions,
         ),
     ] = None,
@@ -115,7 +116,7 @@ def run(
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
     if not (script or detach or dry_run):
-        session.plot_worker.set_up()  # early: most exercises have pictures, and once the ranks run no processor is free
+        session.plot_worker.set_up()  # early: most exercises have pictures, and no processor is free once the ranks run
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None
@@ -157,7 +158,7 @@ def run(
 
 
 def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool) -> int:
-    """Do one run, and return its exit code. Raises the errors of `runs.run`, and CheckFailed."""
+    """Do one run, and return its exit code. Raises the errors of `runs.run.run`, and CheckFailed."""
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun
     from gpucourse.runs.prepare import rehearse
@@ -191,7 +192,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
 
 def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
-    """Run an exercise with every value of a parameter; return the exit code. Raises ExerciseFailed, CheckFailed."""
+    """Run an exercise with each value of a parameter, and return the exit code. Raises ExerciseFailed or CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
     from gpucourse.runs.resolve import locate_run, resolve
@@ -219,7 +220,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
 
 
 def _run_all(session: Session, run_request: RunRequest) -> int:
-    """Run every exercise of a module on each of its labs that is up; return the exit code. Raises ExerciseFailed,
+    """Run every exercise of a module on each of its deployed labs, and return the exit code. Raises ExerciseFailed or
     CheckFailed."""
     from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
@@ -256,7 +257,7 @@ def _refuse_script_options(checks: Path | None, *variables: str) -> None:
     for name in variables:
         if name.startswith(_OF_CODE):
             raise UsageError(
-                f"--env {name} changes which code runs, and an exercise runs its own",
+                f"--env {name} changes which code runs, but an exercise runs its own code",
                 hint="it is for a script of your own: --script FILE",
             )
 
@@ -269,18 +270,18 @@ def _refuse_forecast(
     option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
     exercise = run_request.exercise
     if several:
-        raise UsageError(f"{option} is about one run", hint=f"gpucourse run {exercise} {option} {value}")
+        raise UsageError(f"{option} is for a single run", hint=f"gpucourse run {exercise} {option} {value}")
     if predict is not None and no_predict:
         raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise} --no-predict")
     if run_request.script is not None:
-        raise UsageError(f"{option} is about an exercise, not about a script of your own", hint="gpucourse list shows them")
+        raise UsageError(f"{option} is for an exercise, not for a script of your own", hint="gpucourse list shows them")
 
 
 def _add_forecast(
     session: Session, run_request: RunRequest, predict: str | None, expect_red: str | None, *, ask: bool
 ) -> RunRequest:
-    """Return the request with the check that the learner expects to fail, if any, and with their prediction: from the option,
-    or by a question. Raises UsageError, UnknownName."""
+    """Return the request with the check that the learner expects to fail, if any, and with the prediction that the learner
+    typed as an option or at the prompt. Raises UsageError or UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
@@ -296,7 +297,7 @@ def _add_forecast(
 
 
 def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
-    """Return the file of a module that was named instead of a script. Raises UsageError."""
+    """Return the file of the Python module that was named instead of a script. Raises UsageError."""
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
@@ -307,7 +308,7 @@ def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
 
 
 def _refuse_bytes(*words: str) -> None:
-    """Refuse words that are not text: the files of the run are in UTF-8 and cannot contain them. Raises UsageError."""
+    """Refuse words that are not text, because the run's files are in UTF-8 and cannot contain them. Raises UsageError."""
     for word in words:
         try:
             word.encode()
@@ -325,14 +326,14 @@ def _choose_script(
     kind: ScriptKind | None,
     launcher: str | None,
 ) -> tuple[str, list[str], str | None]:
-    """Return the exercise of a run, its arguments and its launcher.
+    """Return the exercise of a run, its arguments and its launcher. Raises UsageError.
 
-    A learner's own script replaces no exercise: it runs with the lab and the limits of one exercise, and every word that is not
-    an option is an argument of the script. Raises UsageError.
+    A learner's own script does not replace an exercise, but runs with the lab and the limits of one. Every word that is not an
+    option is an argument of the script.
     """
     if script is None or kind is None:
         if exercise is None:
-            raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
+            raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for a script of your own")
         return exercise, arguments, launcher
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
@@ -366,7 +367,7 @@ def _refuse_module(session: Session, exercise: str, script: Path | None, *, ever
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
-    """Refuse several runs that are requested in more than one way. Raises UsageError."""
+    """Refuse more than one --sweep, and combinations of --sweep, --all, --detach and --dry-run. Raises UsageError."""
     if len(sweep) > 1:
         raise UsageError(
             f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",

@@ -1,5 +1,5 @@
-"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, keeps a copy of what it shows, and
-afterwards checks that the GPU is free."""
+"""`run` of an exercise that is a terminal on a node. It connects the learner's terminal to the node, keeps a copy of what is
+shown, and checks afterwards that the GPU is free."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
         session.console.note(f"$ {opened_session.command_line}")
         terminal = run_in_terminal(client, opened_session.argv)
         transcript = f"$ {opened_session.command_line}\n{make_readable(terminal.output)}"
-        if terminal.closed:  # nothing can be shown any more, but the session counts
+        if terminal.closed:  # nothing can be shown any more, but the session still counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
                 f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is complete",
@@ -66,7 +66,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
 
 
 def make_readable(data: bytes) -> str:
-    """Return what a terminal showed, as text: the final form of each line, after typing, deleting and overwriting."""
+    """Return what a terminal showed, as text: each line in its final form, after typing, deleting and overwriting."""
     lines: list[str] = []
     line: list[str] = []
     at = 0
@@ -106,16 +106,16 @@ def find_ssh(exercise: str) -> str:
 
 @dataclass(frozen=True)
 class TerminalResult:
-    """The result of a program that used the terminal: everything that it showed (the last 64 MiB), and whether the terminal was
-    closed, or this process was signalled to end, before the program ended."""
+    """The result of a program that used the terminal. `output` is everything that it showed, at most the last 64 MiB. `closed`
+    says whether the terminal was closed, or this process was told to end, before the program ended."""
 
     output: bytes
     closed: bool
 
 
 def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
-    """Run the program in this terminal until it ends. If it is closed, the program's terminal is closed, too, and the program
-    ends."""
+    """Run the program in this terminal until it ends. If this terminal is closed, the program's terminal is closed as well, and
+    the program ends."""
     child, master = pty.fork()
     if child == 0:
         os.execv(program, [program, *arguments])
@@ -135,7 +135,7 @@ def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
 
 
 def _pump(master: int) -> Iterator[bytes]:
-    """Pass keys to the program, and yield and show its output, until it has ended."""
+    """Pass keys to the program, and show and yield its output, until it has ended."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     listening = [keys, master]
     while True:

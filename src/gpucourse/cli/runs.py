@@ -18,14 +18,16 @@ class ListedRunDocument(RunDocument):
 
 
 class Runs(JsonDocument):
-    """`runs`, oldest first."""
+    """The output of `runs`: all runs, the oldest first."""
 
     runs: list[ListedRunDocument]
 
 
 def runs(
     session: Session,
-    exercise: Annotated[str | None, typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,
+    exercise: Annotated[
+        str | None, typer.Argument(help="Only the runs of this exercise.", autocompletion=complete.exercises)
+    ] = None,
 ) -> None:
     """List the records of all runs."""
     from gpucourse.runs.settle import list_settled_runs

@@ -1,4 +1,4 @@
-"""The JSON Schema of what `--json` prints, made from the classes of the documents.
+"""The JSON Schema of the output of `--json`, made from the classes of the documents.
 
 python -m gpucourse.cli.schema > docs/json.schema.json
 """
@@ -77,7 +77,8 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the schema: `#/$defs/runs` is that of the command `runs`; the schema itself accepts any of them."""
+    """Return the schema. `#/$defs/runs` is the schema of the command `runs`; the schema as a whole accepts the output of any
+    command."""
     kinds = dict.fromkeys(kind for kinds in DOCUMENTS.values() for kind in kinds)
     definitions = _make_definitions([*kinds, FailureDocument])
     for kind in (*kinds, FailureDocument):
@@ -97,8 +98,8 @@ def make_schema() -> dict[str, Any]:
 
 
 def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
-    """Return the schemas of these classes and of those in them, by name. A path is text. Every key is required unless it may be
-    UNSET: a default is printed, too."""
+    """Return the schemas of these classes and of the classes that they contain, by name. A path is text. Every key is required
+    unless it may be UNSET, because defaults are printed as well."""
     text, anything = {"type": "string"}, {"description": "any value"}
     _, definitions = msgspec.json.schema_components(
         kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if kind is Path else anything

@@ -1,4 +1,4 @@
-"""The objects of one command: its options, its console, and its workspace once that is needed."""
+"""The objects of one command: its options, its console and, once it is needed, its workspace."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ class Session:
     options: Options
     console: Console
     creates: bool = False
-    """True if the command makes the workspace that --workspace names: it is `init`."""
+    """True only for `init`, which makes the workspace that --workspace names."""
 
     def __post_init__(self) -> None:
         self.console.log = self.log_file
 
     @cached_property
     def root(self) -> Path:
-        """Return the workspace's folder, whether it exists yet or not."""
+        """Return the workspace's folder, which may not exist yet."""
         return find_root(self.options.workspace, os.environ)
 
     @cached_property
     def context(self) -> Context:
-        """Return the opened workspace and the course. The workspace is made on first use, with a note, but one that --workspace
-        names must exist. Raises UntrustedFolder for folders of other users, UsageError if there is no workspace."""
+        """Return the opened workspace and the course. The workspace is made on first use, with a note, unless --workspace names
+        it: then it must exist. Raises UntrustedFolder for another user's folder, and UsageError if there is no workspace."""
         return self._open(make=True)
 
     def look(self) -> Context:
-        """Return the context for a command that only reads: a missing workspace is not made."""
+        """Return the context for a command that only reads, without making a missing workspace."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
@@ -98,7 +98,8 @@ class Session:
         self.console.show(view)
 
     def fail(self, errors: Sequence[GpucourseError]) -> None:
-        """Show all errors but the gravest, and raise that one, if there are any: it decides the exit code."""
+        """Show all errors except the gravest, then raise that one, because it decides the exit code. Do nothing if there are no
+        errors."""
         if errors:
             *milder, main_error = sorted(errors, key=lambda error: error.exit_code)
             for error in milder:
@@ -106,7 +107,7 @@ class Session:
             raise main_error
 
     def find_step(self) -> str:
-        """Return the command that `gpucourse next` names; `gpucourse next` itself if a record cannot be read."""
+        """Return the command that `gpucourse next` names, or `gpucourse next` itself if a record cannot be read."""
         from gpucourse.learning.next_ import find_next_step
 
         step = "gpucourse next"
@@ -115,23 +116,23 @@ class Session:
         return step
 
     def close(self) -> None:
-        """End what the command started and no longer needs."""
+        """Close the plot worker and the context, if the command used them."""
         if "plot_worker" in vars(self):  # it was used, so it exists
             self.plot_worker.close()
         if "context" in vars(self):
             self.context.close()
 
     def log_file(self) -> Path:
-        """Make the folder of the file that faults of the program are written to; return the file."""
+        """Return the file that faults of the program are written to, after making its folder."""
         log = self.context.paths.log
         log.parent.mkdir(parents=True, exist_ok=True)
         return log
 
 
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
-    """Remove the program's own options from the line, up to `--`; the words after it are for another program.
+    """Remove the program's own options from the words before `--`; the words after `--` are for another program.
 
-    `--json` is not removed: only some commands accept it. Raises UsageError.
+    `--json` is not removed, because only some commands accept it. Raises UsageError.
     """
     words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     foreign = list(arguments[len(words) :])

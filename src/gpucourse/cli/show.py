@@ -28,7 +28,7 @@ class ModuleExercise(JsonDocument):
 
 
 class ShownModule(JsonDocument):
-    """`show 3`: a module; `lesson` lists the files of its lesson, in Markdown."""
+    """The output of `show 3`: a module. `lesson` lists the files of its lesson, in Markdown."""
 
     id: str
     title: str
@@ -39,7 +39,7 @@ class ShownModule(JsonDocument):
 
 
 class ParameterDocument(JsonDocument):
-    """A parameter of an exercise; `local` is its default on simulated nodes."""
+    """A parameter of an exercise. `local` is its default on simulated nodes."""
 
     name: str
     type: str
@@ -53,7 +53,8 @@ class ParameterDocument(JsonDocument):
 
 
 class ShownExercise(JsonDocument):
-    """`show 3.2`: an exercise, its answers and parts, the checks of the run that counts; `open` is what it still asks for."""
+    """The output of `show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what is
+    still to be done."""
 
     module: str
     id: str
@@ -74,7 +75,7 @@ class ShownExercise(JsonDocument):
 def show(
     session: Session,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
-    part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
+    part: Annotated[int, typer.Option("--part", help="Which part of a long lesson.", metavar="N")] = 1,
     run: Annotated[
         str | None,
         typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs_of_exercise),
@@ -134,8 +135,8 @@ def _show_exercise(session: Session, number: str) -> None:
 
 
 def _show_run(session: Session, number: str, run: str) -> None:
-    """Show the result of one run in the form that it had when the run ended. Raises UsageError if the run is of another
-    exercise or script."""
+    """Show the result of one run as it was shown when the run ended. Raises UsageError if the run is of another exercise or
+    script."""
     from gpucourse.cli.outcome import show_result
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs

@@ -10,8 +10,8 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """Ask once after a lab was built, if there is a terminal, and add the line if the person agrees. Problems are reported, but
-    stop nothing."""
+    """Ask once, after a lab was built, whether to add the line, and add it if the person agrees. Ask nothing without a
+    terminal. Problems are reported, but do not stop the command."""
     from gpucourse.labs import ssh
 
     context, console = session.context, session.console
@@ -22,7 +22,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
                 return
             try:
                 ssh.find_config(context.environ)
-            except GpucourseError:  # no question about what cannot be done; `init --ssh-include` says why
+            except GpucourseError:  # ask nothing that cannot be done; `init --ssh-include` says why
                 return
             question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
             consent = console.ask(question, sys.stdin)
@@ -34,7 +34,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 
 def decide(session: Session, *, included: bool) -> None:
-    """Add the line or remove it, and store that decision. Raises MissingError, UsageError if the file cannot be changed."""
+    """Add or remove the line, and store that decision. Raises MissingError or UsageError if the file cannot be changed."""
     from gpucourse.labs import ssh
 
     has_changed = (ssh.add_line if included else ssh.remove_line)(session.context)

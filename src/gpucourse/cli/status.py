@@ -14,7 +14,8 @@ from gpucourse.model.deployment import NodeHealth
 
 
 class CloudStatus(JsonDocument):
-    """A lab on AWS. `unknown`: why the account could not be asked. `ended`: nodes that ended by themselves, and why."""
+    """A lab on AWS. `unknown` says why the account could not be asked. `ended` lists the nodes that ended by themselves, and
+    why."""
 
     instances: dict[str, str]
     expires: str
@@ -29,7 +30,7 @@ class CloudStatus(JsonDocument):
 
 
 class StackDocument(JsonDocument):
-    """One lab as it is now."""
+    """The current state of one lab."""
 
     deployment: LabDocument
     healthy: bool
@@ -39,7 +40,8 @@ class StackDocument(JsonDocument):
 
 
 class StatusDocument(JsonDocument):
-    """`status`. A stack is a lab; `active_runs` are ids, `cloud` says what ends a lab on AWS and what it costs."""
+    """The output of `status`. A stack is a lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS,
+    and what the lab costs."""
 
     stacks: list[StackDocument]
     warnings: list[str]
@@ -49,12 +51,12 @@ def status(
     session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
 ) -> None:
-    """Show every lab and node as it is now; for AWS, from the account."""
+    """Show the state of every lab and node; on AWS, from the account."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 
     while True:
-        # Not with --watch: the idle agent on a node counts each connection as use of the node.
+        # With --watch, nodes are not asked: a node's idle agent counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
         session.console.document(StatusDocument.of(status))
         if watch and session.console.can_redraw(session.console.out):

@@ -15,7 +15,7 @@ from gpucourse.errors import UsageError
 
 
 class TrustedFolders(JsonDocument):
-    """`trust`: the folders of others that may be used."""
+    """The output of `trust`: the folders of other users that may be used."""
 
     trusted: list[str]
 

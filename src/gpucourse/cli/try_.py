@@ -14,7 +14,7 @@ from gpucourse.model.verdict import PartResult
 
 
 class JudgedParts(JsonDocument):
-    """`try`: the learner's parts."""
+    """The output of `try`: the learner's parts."""
 
     exercise: str
     parts: list[PartResult]

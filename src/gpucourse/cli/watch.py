@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEYS = {"r": "run", "t": "try", "h": "hint", "c": "check", "n": "next", "l": "list", "q": "quit"}
 
-END = "\x04"  # Ctrl-D, and what is read if the terminal is gone
+END = "\x04"  # Ctrl-D; also read if the terminal is gone
 
 
 def watch(
@@ -35,7 +35,7 @@ def watch(
         str | None,
         typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> int:
     """Judge your part, or run the exercise, each time you save a file."""
@@ -49,7 +49,7 @@ def watch(
     try:
         following: Exercise | None = subject
         while following is not None:
-            # The settings are for the named exercise: another one has its own parameters.
+            # The settings are for the named exercise; another exercise has other parameters.
             values = (
                 read_settings(settings or [], f"gpucourse show {subject.id} lists its parameters")
                 if following == subject
@@ -65,7 +65,7 @@ def watch(
 
 
 def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
-    """React to saved files and to keys until the person ends it, and return None; or return the exercise to watch next."""
+    """React to saved files and to keys. Return the exercise to watch next, or None if the person ends the command."""
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
@@ -107,7 +107,7 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
 
 
 def _begin(session: Session, exercise: Exercise) -> None:
-    """Show the current state at once: the parts, and the learner's place in the course."""
+    """Show the current state immediately: the parts, and the learner's place in the course."""
     from gpucourse.cli.try_ import try_
 
     if any(part.judge for part in exercise.yours):
@@ -119,7 +119,7 @@ def _begin(session: Session, exercise: Exercise) -> None:
 
 
 def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
-    """Run the command of this key. Raises its errors."""
+    """Run the command that this key stands for. Raises that command's errors."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
     from gpucourse.cli.list_ import list_
@@ -147,8 +147,8 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab, and no part that can be judged
-    without one."""
+    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab and no part can be judged without
+    one."""
     from gpucourse.runs.resolve import find_deployed_lab
 
     context = session.context
@@ -165,7 +165,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
 
 
 def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
-    """Act on saved files: judge new answers, judge a part, run and check a changed script."""
+    """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
     from gpucourse.learning.watch import list_judged_files, wrong_syntax
@@ -212,12 +212,13 @@ def can_read_keys(session: Session) -> bool:
 
 
 def read_key(seconds: float) -> str:
-    """Return the key that is pressed within this time; empty if none is. Text that was typed before counts as keys."""
+    """Return the key that is pressed within this many seconds, or an empty string if none is. Text that was typed earlier
+    counts as keys."""
     try:
         with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)
             data = os.read(keys, 1) if ready else b""
-    except termios.error:  # the terminal was closed before
+    except termios.error:  # the terminal had already been closed
         return END
     if not ready:
         return ""

@@ -11,7 +11,7 @@ from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
 TAIL_BYTES = 1 << 16
-"""The part of each log's end that is read: a traceback through torch with C++ frames is up to 20 KB long."""
+"""The number of bytes read from the end of each log: a traceback through torch with C++ frames is up to 20 KB long."""
 
 _SIGNALS = 128  # an exit code above 128 is 128 plus the number of the signal
 
@@ -20,13 +20,13 @@ _TORCH_RANK = re.compile(r"(?:\x1b\[[0-9;]*m)*(?:\[[A-Za-z]+\d+\]:|\d+: )?\[rank
 _SRUN_TASK = re.compile(r"(\d+): ")
 _TRACEBACK = re.compile(r"^(\d+): Traceback \(most recent call last\)", re.MULTILINE)
 _SOONER = 1e-6
-"""Seconds added between the ends of ranks that share a log: only the order of their lines is known."""
+"""The seconds added between the ends of ranks that share a log, because only the order of their lines is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The end of one log. `rank` is None for a launcher; `code` is None if the end of the process was not observed; `at` orders
-    the ends of ranks (seconds, one clock); `ended_by_us`: gpucourse ended the rank after another had failed."""
+    """The end of one log. `rank` is None for a launcher. `code` is None if the end of the process was not observed. `at` orders
+    the ends of ranks, in seconds of one clock. `ended_by_us` is True if gpucourse ended the rank after another had failed."""
 
     node: str
     rank: int | None
@@ -37,18 +37,18 @@ class Log:
 
     @property
     def chose_exit_code(self) -> bool:
-        """Return whether the process chose its exit code: no signal ended it, as far as is known."""
+        """Return whether the process chose its exit code: as far as is known, no signal ended it."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property
     def telling_text(self) -> str:
-        """Return the text with ordinary output of the script blanked: the rest may say how it ended. Positions do not
-        change."""
+        """Return the text with the script's ordinary output blanked, so that only lines that may say how it ended remain.
+        Positions do not change."""
         return self.text if self.rank is None else blank_all_but_last_words(self.text, ended_itself=self.chose_exit_code)
 
     @property
     def last(self) -> str:
-        """Return the last line that is not empty, before what srun writes about the end of a task."""
+        """Return the last line that is not empty, ignoring the lines that srun writes about the end of a task."""
         lines = [line for line in map(strip_rank_prefix, self.text.splitlines()) if line.strip()]
         return next((line for line in reversed(lines) if not OF_SLURM.match(line)), lines[-1] if lines else "")
 
@@ -65,9 +65,9 @@ class Log:
 class Evidence:
     """One run that did not end well.
 
-    `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` the ranks that had
-    fallen silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` the reason why nodes cannot be
-    reached. `typed` is the command line of the first node with its environment, `python` the Python of each node; both are
+    `logs` are the logs of the ranks and launchers. `planned` has the ranks of every node, and `silences` the ranks that had
+    fallen silent. `skew_s` is how far each node's clock is ahead of this computer's. `lost` is the reason why nodes cannot be
+    reached. `typed` is the command line of the first node with its environment, and `python` the Python of each node; both are
     empty if unknown.
     """
 
@@ -87,11 +87,11 @@ class Evidence:
 
     @property
     def world_size(self) -> int:
-        """Return how many ranks were planned."""
+        """Return the number of ranks that were planned."""
         return sum(map(len, self.planned.values()))
 
     def rank(self, number: int) -> Log | None:
-        """Return the log of that rank; None if it never had one."""
+        """Return the log of that rank, or None if it never had one."""
         return next((log for log in self.logs if log.rank == number), None)
 
     def node_of(self, number: int) -> str:
@@ -99,8 +99,8 @@ class Evidence:
         return next((node for node, ranks in self.planned.items() if number in ranks), "")
 
     def suspects(self) -> list[Log]:
-        """Return the logs that may show a cause: failed ranks in the order of their ends, ranks whose end was not observed,
-        launchers."""
+        """Return the logs that may show a cause: first failed ranks, in the order of their ends, then ranks whose end was not
+        observed, then launchers."""
         failed_logs = [log for log in self.logs if log.code != 0]
         end_of_time = float("inf")
         return sorted(failed_logs, key=lambda log: (log.rank is None, end_of_time if log.at is None else log.at, log.rank or 0))
@@ -112,9 +112,10 @@ def strip_rank_prefix(line: str) -> str:
 
 
 def split_shared_logs(evidence: Evidence) -> Evidence:
-    """Return the evidence with one log for every rank that a shared log names; the rank whose lines begin first comes first.
+    """Return the evidence with every shared log split into one log for each rank that it names, in the order in which the ranks
+    first appear.
 
-    A line without a label may be from any of them, so all of them keep it.
+    A line without a label may belong to any of these ranks, so all of them keep it.
     """
     return replace(evidence, logs=tuple(part for log in evidence.logs for part in _split(log)))
 
@@ -123,7 +124,7 @@ def _split(log: Log) -> list[Log]:
     if log.rank is None:
         return [log]
     lines = log.text.splitlines(keepends=True)
-    label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: ` too
+    label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: `, too
     ranks = [int(match[1]) if (match := label.match(line)) else None for line in lines]
     named = list(dict.fromkeys(rank for rank in ranks if rank is not None))
     if len(named) < 2:

@@ -14,9 +14,10 @@ _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Return the diagnosis of jobs that Slurm lost, whose node failed, or that a signal ended; empty if there are none.
+    """Return the diagnosis of jobs that Slurm lost, or that the failure of a node or a signal ended; return an empty list if
+    there are no such jobs.
 
-    `lab` is the module whose cluster it is.
+    `lab` is the number of the module whose cluster ran the jobs.
     """
     if losses := [job for job in jobs if job.state in _FAILED_NODES]:
         names = " and ".join(_list_nodes(losses)) or "a node"
@@ -24,8 +25,8 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
             Diagnosis(
                 symptom="node-lost",
                 title=f"{names} failed under {_list_jobs(losses)}",
-                why=f"Slurm says {losses[0].state}: {names} went away while it ran, and the job asked not to be put back into "
-                "the queue.",
+                why=f"Slurm says {losses[0].state}: {names} failed while the job ran, and the job had asked not to go back "
+                "into the queue.",
                 next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it "
                 f"again: gpucourse run {exercise}",
                 nodes=_list_nodes(losses),
@@ -36,9 +37,9 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
             Diagnosis(
                 symptom="job-lost",
                 title=f"Slurm does not know {_list_jobs(forgotten_jobs)} any more",
-                why="No command saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
-                "whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has only "
-                "forgotten it, and something killed it so abruptly that it could not write its note.",
+                why="No command saw the job end, and it left no note. If slurmctld was killed in the job's first seconds, or "
+                "the whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has "
+                "only forgotten the job, and something killed it so abruptly that it could not write its note.",
                 next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
                 nodes=_list_nodes(forgotten_jobs),
             )

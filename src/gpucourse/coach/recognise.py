@@ -1,4 +1,4 @@
-"""From evidence to diagnoses. Causes come before their consequences; among equals, the rank that ended first comes first."""
+"""Turns evidence into diagnoses. Causes come before their consequences; otherwise the rank that ended first comes first."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class _Occurrence:
 
 
 def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """Return what the run suffered from, the likeliest first; leave out what only follows from another diagnosis.
+    """Return the diagnoses of a run, the likeliest first, without those that only follow from another one.
 
-    Empty if the run succeeded, was cancelled by the user, or shows no known symptom.
+    Return nothing if the run succeeded, was cancelled by the user, or shows no known symptom.
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()
@@ -101,14 +101,14 @@ def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
 
 
 def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) -> str:
-    """Return what to do next; advice that the command line of the run already follows is replaced."""
+    """Return what to do next. Advice that the run's command line already follows is replaced."""
     followed = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
     return symptom.instead if followed and re.search(followed, evidence.typed) else symptom.next
 
 
 def _fill_in(text: str, words: dict[str, str]) -> str:
-    """Return the text with {names} filled in. Words of a log are inserted unchanged, braces included; a full stop after a word
-    that already ends in punctuation is dropped."""
+    """Return the text with {names} filled in. Words from a log are inserted unchanged, braces included. A full stop after a
+    word that already ends in punctuation is dropped."""
 
     def fill_in_word(match: re.Match[str]) -> str:
         word = words.get(match[1]) or "it"
@@ -118,7 +118,8 @@ def _fill_in(text: str, words: dict[str, str]) -> str:
 
 
 def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:
-    """Return the script's own mistake: the first rank that ended with a traceback which no other failure explains."""
+    """Return the diagnosis of the script's own mistake: the first rank that ended with a traceback that no other failure
+    explains."""
     explained = {
         (log.node, log.rank) for occurrence in words for log in occurrence.logs if _explains(evidence, occurrence, log)
     }
@@ -153,7 +154,8 @@ def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
 
 
 def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
-    """Return the nodes whose clock is far from this computer's: conclusions from the order of events are then in doubt."""
+    """Return a diagnosis of the nodes whose clock is far from this computer's, because conclusions from the order of events are
+    then in doubt."""
     limit_s = 2.0
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
     if not off:

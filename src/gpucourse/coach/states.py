@@ -1,4 +1,4 @@
-"""Symptoms that show in how ranks ended, or that they did not end: killed, lost, left early, silent, never started."""
+"""Symptoms that show in the way ranks ended, or did not end: killed, lost, left early, silent, never started."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _MISSING_KEY = re.compile(
     r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
     re.MULTILINE,
 )
-"""The rank that the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""
+"""The rank that the store of the process group waited for in vain. gloo waits for the keys of the ranks one after another."""
 
 
 def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
-    """Diagnose ranks that waited at the rendezvous for a missing rank: whether it exists, was started, or waits itself."""
+    """Diagnose ranks that waited at the rendezvous for a missing rank: that rank does not exist, was not started, or waits
+    itself."""
     waiting: dict[int, list[Log]] = {}
     for log in evidence.suspects() if evidence.planned else ():  # without a plan, the missing rank is unknown
         for match in _MISSING_KEY.finditer(log.telling_text):
@@ -38,9 +39,9 @@ def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
 
 
 def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
-    """Diagnose lost nodes, ranks that a signal ended, and ranks that ended well while others still needed them.
+    """Diagnose lost nodes, ranks that a signal ended, and ranks that ended normally while others still needed them.
 
-    `victims` are the logs that report failures of other ranks; a watchdog that gives up also ends its process by a signal.
+    `victims` are the logs that report failures of other ranks. A watchdog that gives up also ends its process with a signal.
     """
     lost_nodes = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost_nodes or evidence.lost:
@@ -59,7 +60,7 @@ def diagnose_silences(
 ) -> list[Diagnosis]:
     """Diagnose ranks that ended without a reason, printed nothing, never began, or reached the time limit.
 
-    If ranks report that they could not connect, all others are silent for that reason, and `unconnected` is returned.
+    If some ranks report that they could not connect, the others are silent for that reason, and `unconnected` is returned.
     """
     failures = _find_own_failures(evidence, victims)
     if failures and not waiting:  # the others waited for it, and were silent for that reason
@@ -87,8 +88,8 @@ def diagnose_silences(
 
 
 def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
-    """Return the ranks that failed by themselves, in the order of their ends: not ended by gpucourse, not victims of
-    another."""
+    """Return the ranks that failed by themselves, in the order of their ends. Ranks that gpucourse ended and victims of another
+    rank are left out."""
     return [
         log
         for log in evidence.suspects()
@@ -97,7 +98,7 @@ def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
 
 
 def _diagnose_logs(symptom: str, logs: list[Log], title: str, *, why: str, advice: str) -> Diagnosis:
-    """Return a diagnosis of the ranks of these logs, with the last line of each."""
+    """Return a diagnosis of the ranks of these logs, with the last line of each log."""
     nodes = [log.node for log in logs]
     return Diagnosis(
         symptom=symptom, title=title, why=why, next=advice, ranks=_ranks(logs), nodes=nodes, seen=_last_words(logs)
@@ -140,8 +141,8 @@ def _signal(number: int) -> str:
 
 
 def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
-    """Return the rank that a count of clients lacks: the last one of a larger world size that a process was given, else one
-    without a log."""
+    """Return the rank that is missing according to a count of clients. If a process was given a larger world size than planned,
+    this is the last rank of that world; otherwise it is a rank without a log."""
     if named_rank > evidence.world_size:
         return named_rank - 1
     ranks_with_logs = {log.rank for log in evidence.logs}
@@ -184,8 +185,8 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     return Diagnosis(
         symptom="node-lost",
         title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
-        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
-        f"until their timeout.",
+        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks were lost with it; the others wait for "
+        f"them until their timeout.",
         next=f"gpucourse status shows which nodes are alive; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
     )
@@ -213,8 +214,8 @@ def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-crashed",
         [log],
         f"Rank {log.rank} on {log.node} crashed ({_CRASHES[log.code or 0]})",
-        why=f"The process of rank {log.rank} crashed in native code: a bug in a library or an extension, or a collective whose "
-        f"tensors do not match.",
+        why=f"The process of rank {log.rank} crashed in native code, because of a bug in a library or an "
+        f"extension, or a collective whose tensors do not match.",
         advice=f"gpucourse logs {evidence.run} --rank {log.rank}; PYTHONFAULTHANDLER=1 shows where it crashed",
     )
 
@@ -225,7 +226,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
         "left-early",
         logs,
         f"{names} had already exited",
-        why=f"{names} exited normally, and the others still call collectives. The usual reasons are shares of the data that "
+        why=f"{names} exited normally, but the others still call collectives. The usual reasons are shares of the data that "
         "differ by a batch, or a branch on rank around a collective.",
         advice=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) makes "
         f"shares equal",
@@ -239,8 +240,8 @@ def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis
         title=f"{_name_ranks(ranks)} never started",
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
         "joined, with the same --nnodes, --master-addr and --master-port.",
-        next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run prints "
-        f"their commands",
+        next=f"gpucourse logs {evidence.run} shows what the launchers report; gpucourse run {evidence.exercise} --dry-run "
+        f"prints their commands",
         ranks=ranks,
         nodes=nodes,
     )
@@ -251,7 +252,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     explanations = {
         "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
         "computing": "Its process is computing and does not reach the collective. ",
-        "waiting": "Its process waits and uses no processor. ",
+        "waiting": "Its process waits without using a processor. ",
     }
     explanation = explanations.get(silent[0].doing, "") if len(silent) == 1 else ""
     longest = max(silence.seconds for silence in silent)
@@ -261,7 +262,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
-        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {explanation}A hang in the middle means "
+        why=f"{_name_ranks(ranks)} printed nothing{since} while the run continued. {explanation}A hang in the middle means "
         "that one rank calls different collectives from the rest, or hangs in something else: a read, a lock, a loop.",
         next=f"{where} what does the script do after that rank's last line?",
         ranks=ranks,
@@ -280,14 +281,14 @@ def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
 
 
 def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
-    """Return the silent ranks to look at: if any is stopped, computing or not started, leave out those that only wait."""
+    """Return the silent ranks to look at. If any is stopped, computing or not started, leave out the ranks that only wait."""
     busy = [silence for silence in silences if silence.doing in {"stopped", "computing", "not started"}]
     return busy or list(silences)
 
 
 def _find_absent_ranks(evidence: Evidence) -> list[Silence]:
-    """Return the ranks that were still running, and had to be ended, when others timed out in a collective; empty if all
-    were."""
+    """Return the ranks that were still running, and had to be ended, when others timed out in a collective. Return an empty
+    list if this is true of all ranks."""
     logs = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
     if len(logs) == sum(log.rank is not None for log in evidence.logs):
         return []

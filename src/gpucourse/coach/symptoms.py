@@ -1,8 +1,8 @@
-"""The symptoms that are recognised by log text, as data: one entry per symptom, with signs as regular expressions.
+"""The symptoms that are recognised in the text of logs, as data: one entry per symptom, with its signs as regular expressions.
 
-Signs of NCCL, CUDA and drivers are from the documents of these libraries, because they need GPUs; the others were seen in logs
-of real torch and gloo. A sign is searched in the whole end of a log; `why` and `next` may contain its named groups, and {rank},
-{node}, {python}, {exercise}, {module}, {run} and {world}.
+Signs of NCCL, CUDA and drivers need GPUs, so they come from the documentation of these libraries. The others were seen in logs
+of real torch and gloo. A sign is searched for in the whole end of a log. `why` and `next` may contain its named groups, and
+{rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Weight = Literal["cause", "follows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """One symptom. A `cause` explains a run by itself; a symptom that `follows` is printed by ranks that another failure
-    affected. A `general` symptom counts only in a log that shows no more specific cause. `instead` is the next step if the
-    command line of the run matches `followed`, which means that it already follows `next`."""
+    """One symptom. A `cause` explains a failure by itself; a symptom that `follows` is printed by ranks that another failure
+    affected. A `general` symptom counts only in a log that shows no more specific cause. `followed` matches the command lines
+    that already follow the advice in `next`; for such a run, `instead` is the next step."""
 
     word: str
     title: str
@@ -31,8 +31,8 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return what the named groups of all signs match in the text: the last sign that matches need not contain every
-        group."""
+        """Return what the named groups of all signs match in the text. All signs are read, because the last one that matches
+        may not contain every group."""
         return {
             name: value
             for sign in self.signs
@@ -42,7 +42,7 @@ class Symptom:
         }
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the last place where the text shows this symptom: the end of a log counts most."""
+        """Return the last place where the text shows this symptom, because the end of a log counts most."""
         last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):
@@ -52,20 +52,20 @@ class Symptom:
 
 _LINE_OF_SHELL = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
 _NOT_OF_SCRIPT = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that started and failed has another symptom
-_NO_TRACEBACK = r"(?![\s\S]*Traceback)"  # the shell continues after these
+_NO_TRACEBACK = r"(?![\s\S]*Traceback)"  # the shell continues after these errors
 
 _OTHER_PROGRAMS = (
     r"srun|slurmstepd|sbatch|salloc|scancel|squeue|sinfo|sacct"
     r"|cc1|collect2|ld:|ld\.|gcc|g\+\+|c\+\+|clang|nvcc|\S*(?:\(\d+\)|:\d+)(?::\d+)*:"
 )
-"""Programs that write `NAME: error: ` as argparse does but are not scripts: Slurm's commands, and compilers, which name a
+"""Programs that are not scripts but write `NAME: error: ` as argparse does: Slurm's commands, and compilers, which name a
 line."""
 
 _FETCH = (
     r"(?:<urlopen error |HTTPS?ConnectionPool\(host='(?P<name>[^']+)'|httpx\.Connect(?:Error|Timeout): )"
     r"(?:(?!ProxyError)[^\n])*?"
 )
-"""The beginning of an error message of a library that downloads something; only the reason after it says what is wrong."""
+"""The beginning of an error message from a library that downloads something; only the reason after it says what is wrong."""
 _NO_REASON = r"\A(?![\s\S]*(?:CERTIFICATE_VERIFY_FAILED|Connection refused|timed out))[\s\S]*"
 
 SYMPTOMS: tuple[Symptom, ...] = (
@@ -77,11 +77,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"EADDRINUSE",
             r"[Aa]ddress already in use",
         ),
-        why="Rank 0 opens the port where all ranks meet. Another process listens there already: an old run or another program. "
-        "Rank 0 fails at once; the others keep connecting to the wrong process.",
+        why="Rank 0 opens the port where all ranks meet. Another process already listens there: an old run or another program. "
+        "Rank 0 fails immediately; the others keep connecting to the wrong process.",
         next="gpucourse runs shows what is still running, and gpucourse cancel RUN ends it; then run again, on another port",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
-        instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
+        instead="the script sets port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
     ),
     Symptom(
@@ -137,7 +137,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"killed by the cgroup out-of-memory handler",
             r"(?m)^srun: error: [^\n]*: Out Of Memory",
         ),
-        why="The job used more of the node's memory than it had asked for, and the kernel ended the process that was largest: "
+        why="The job used more of the node's memory than it had asked for, and the kernel ended the largest process: "
         "the script, or a worker of its DataLoader.",
         next="ask for more in the batch file (#SBATCH --mem=32G), or use less: fewer num_workers, a smaller batch_size",
     ),
@@ -160,8 +160,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
-        why="A process was given a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
-        "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
+        why="A process was given a rank that its world does not have. Over all nodes, ranks are numbered from 0 to "
+        "WORLD_SIZE - 1, each number once. --node-rank given twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the correct commands",
     ),
     Symptom(
@@ -193,8 +193,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"did not receive grad for rank \d+",
             r"parameters that were not used in producing (?:the )?loss",
         ),
-        why="DDP waits for the gradient of every parameter before it ends a bucket. A layer that forward does not use has "
-        "none, so the next step finds the last one unfinished.",
+        why="DDP waits for the gradient of every parameter before it completes a bucket. A layer that forward does not use has "
+        "no gradient, so the next step finds the last bucket incomplete.",
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     # Nodes that have GPUs, or should have them: NCCL, CUDA, drivers.
@@ -245,8 +245,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Duplicate GPU detected",
             r"is process \d+ of its node, with \d+ GPUs",
         ),
-        why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
-        "it has GPUs.",
+        why="A rank has no GPU of its own: choose the GPU by LOCAL_RANK, not by RANK, and start no more processes on a node "
+        "than it has GPUs.",
         next="set --nproc-per-node to the number of GPUs that nvidia-smi -L lists on each node",
     ),
     Symptom(
@@ -283,8 +283,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL [Ee]rror(?![^\n]*(?:remote process exited|internal error))[^\n]*",
         ),
         general=True,
-        why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
-        "port that the security group does not let through between the nodes.",
+        why="NCCL could not talk to another GPU. Across several nodes the usual reason is the interface that it chose by "
+        "itself, or a port that the security group blocks between the nodes.",
         next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
         "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
@@ -309,8 +309,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"remote process exited or there was a network error",
             r"NCCL WARN [^\n]*(?:reset by peer|Broken pipe|recv failed|closed by remote peer)[^\n]*",
         ),
-        why="The other end of a connection went away. If another rank ended first, look at that one. If all ranks report "
-        "this, the network is at fault: a wrong interface, or a port that the security group closes.",
+        why="The other end of a connection was lost. If another rank ended first, look at that one. If all ranks report "
+        "this, the network is at fault: a wrong interface, or a port that the security group blocks.",
         next="gpucourse logs {run} --fold shows the rank that ended first; if there is none, run again with --env "
         "NCCL_DEBUG=INFO",
         weight="follows",
@@ -326,7 +326,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"(?P<what>[^\n]*bad substitution)" + _NO_TRACEBACK,
             _LINE_OF_SHELL + r"warning: (?P<what>here-document [^\n]*)" + _NO_TRACEBACK,
         ),
-        why="The shell says of line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
+        why="The shell reports for line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
         "file, or at the next one of its kind: the mistake is on that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
@@ -347,7 +347,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A command is missing on {node}",
         signs=(_LINE_OF_SHELL + r"(?P<name>[^\s:]+): command not found" + _NOT_OF_SCRIPT,),
         why="Line {line} of the script starts {name}, and {node} has no such program, or it is not on the PATH of a job.",
-        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path",
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or use its full path",
         general=True,
     ),
     Symptom(
@@ -383,13 +383,13 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="shadowed-module",
-        title="A file is named like a library",
+        title="A file has the name of a library",
         signs=(
             r"partially initialized module '(?P<name>\w+)'",
             r"cannot initialize type \"[^\"]+\": an object with that name is already",
         ),
-        why="A file beside the script has the name of a library, so that `import` finds the file instead.",
-        next="rename your file: no torch.py, cuda.py, random.py or logging.py beside a script",
+        why="A file next to the script has the name of a library, so `import` finds that file instead.",
+        next="rename your file: no torch.py, cuda.py, random.py or logging.py next to a script",
     ),
     Symptom(
         word="file-missing",
@@ -399,7 +399,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
         ),
         why="The script opens {name}, which is not on {node}. Only the script and what you name are uploaded.",
-        next="upload it: --with PATH (a file or a folder) puts it beside the script on every node",
+        next="upload it: --with PATH (a file or a folder) puts it next to the script on every node",
     ),
     Symptom(
         word="command-missing",
@@ -410,7 +410,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script starts {name} as a separate process, and {node} has no such program on its PATH. A whole "
         "command line in one string is looked for as one program; a missing working folder (cwd=) gives the same message.",
-        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or use its full path; a command line is a "
         "list of words: subprocess.run(['ls', '-l'])",
     ),
     Symptom(
@@ -431,7 +431,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
         ),
         why="The script ended at its command line: {what}.",
-        next="parameters of an exercise are given by --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
+        next="parameters of an exercise are set with --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
         "your own come after --: gpucourse run --script FILE -- ARGS",
     ),
     Symptom(
@@ -472,14 +472,14 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="no-internet",
         title="The name of a server cannot be looked up",
         signs=(_FETCH + r"(?:\[Errno (?:-2|-5|8)\]|Name or service not known|No address associated|nodename nor)[^\n]*",),
-        why="No name server that {node} asks knows {name}: the node cannot reach the internet, as on many clusters, or the "
+        why="{node} cannot find {name} with its name servers: the node cannot reach the internet, as on many clusters, or the "
         "name is misspelt.",
         next="gpucourse ssh {module} -- getent hosts NAME; if the node cannot reach the internet, download the files "
         "elsewhere and upload the folder with --with PATH",
     ),
     Symptom(
         word="no-internet",
-        title="The node does not reach the internet",
+        title="The node cannot reach the internet",
         signs=(
             _NO_REASON + r"couldn't connect to '(?P<name>https?://[^']+)'",
             _NO_REASON + r"LocalEntryNotFoundError[^\n]*",
@@ -509,7 +509,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"environment variable (?P<name>\w+) expected, but not set",
             r'File "[^"\n]*\bos(?:\.py)?>?", line \d+, in __getitem__\n(?:[^\n]*\n)?[^\n]*KeyError: \'(?P<name>\w+)\'',
         ),
-        why="The script reads this variable, and on {node} it is not set. Of launchers, torchrun sets RANK, LOCAL_RANK, "
+        why="The script reads this variable, which is not set on {node}. torchrun sets RANK, LOCAL_RANK, "
         "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; srun sets only SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, and only "
         "inside a job.",
         next="for torchrun's: gpucourse run --script FILE --launcher torchrun; for another: --env {name}=VALUE, or in a batch "
@@ -519,9 +519,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="checkpoint-mismatch",
         title="The checkpoint does not fit the model",
         signs=(r"Error\(s\) in loading state_dict for [^\n]*", r"size mismatch for \S+: copying a param"),
-        why="The names or shapes of the stored parameters are not those of the model that the script built: other arguments, "
-        "another version of the code, or names with `module.` before them, which DDP adds.",
-        next="build the model with the arguments it was stored with; store ddp.module.state_dict(), without the prefix",
+        why="The names or shapes of the stored parameters differ from those of the model that the script built. Its arguments "
+        "or the version of the code differ, or the names have the prefix `module.`, which DDP adds.",
+        next="build the model with the arguments that it was stored with; store ddp.module.state_dict(), without the prefix",
     ),
     Symptom(
         word="worker-lost",
@@ -542,14 +542,14 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="library-mismatch",
-        title="Two libraries do not fit together",
+        title="Two libraries are incompatible",
         signs=(
             r"operator (?P<what>\w+::\w+) does not exist",
             r"undefined symbol: \S+",
             r"compiled using NumPy 1\.x cannot be run in",
         ),
-        why="A library was built for another version of the one it loads, usually of torch: extensions fit one version only.",
-        next="install both at once, in matching versions: {python} -m pip install torch torchvision",
+        why="A library was built for another version of a library that it loads, usually torch, and works only with that one.",
+        next="install both together, in matching versions: {python} -m pip install torch torchvision",
     ),
     Symptom(
         word="wrong-config",
@@ -560,11 +560,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script looks for its configurations in {name}, which is not on {node}. Only the script and what you name are "
         "uploaded.",
-        next="--with FOLDER uploads the folder of configurations, and puts it beside the script on every node",
+        next="--with FOLDER uploads the folder of configurations, and puts it next to the script on every node",
     ),
     Symptom(
         word="wrong-config",
-        title="The configuration does not fit",
+        title="The configuration is not valid",
         signs=(
             r"Could not override '[^']*'[^\n]*",
             r"(?:In '[^']+': )?Could not find '[^']+'",
@@ -573,10 +573,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Cannot find primary config '[^']+'",
             r"The passed configuration file `[^`]+` does not exist",
         ),
-        why="The script ended while it put its configuration together: a key or group that is not there, or a value of another "
-        "kind.",
-        next="--cfg job shows what hydra puts together, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
-        "configurations is uploaded by --with PATH",
+        why="The script ended while it built its configuration: a key or group does not exist, or a value has the wrong type.",
+        next="--cfg job shows what hydra builds, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
+        "configurations is uploaded with --with PATH",
     ),
     # The node, and its connections to the others.
     Symptom(
@@ -608,7 +607,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"connect \[?(?:127\.|::1)[^\n]*Connection refused",
             r"SO_ERROR: Connection refused, remote=\[127\.[^\n]*",
         ),
-        why="All ranks found the meeting point and told each other their addresses, and then could not connect. The others "
+        why="All ranks found the meeting point and exchanged their addresses, but then could not connect. The others "
         "cannot reach an address of {node}: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
         "gloo chose one that is not on the nodes' network.",
         next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
@@ -627,7 +626,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?:TCPStore|c10d|torch/distributed/|[Gg]loo|[Rr]endezvous)[^\x00]*Connection refused",
         ),
         why="This rank tried to reach rank 0 at MASTER_ADDR and MASTER_PORT, and got no answer: rank 0 is not up yet or has "
-        "ended, the address is wrong, or a firewall closes the port.",
+        "ended, the address is wrong, or a firewall blocks the port.",
         next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
         weight="follows",
     ),
@@ -655,7 +654,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Connection was likely closed",
             r"NCCL communicator was aborted on rank",
         ),
-        why="This rank is a victim: the connection to another one broke while both were in a collective.",
+        why="This rank is a victim: the connection to another rank broke while both were in a collective.",
         next="find the rank that ended first: gpucourse logs {run} --fold",
         weight="follows",
     ),

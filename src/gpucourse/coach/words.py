@@ -1,9 +1,10 @@
-"""Separates the words of a log that say how its process ended from what the script only printed while it ran.
+"""Separates the words of a log that say how its process ended from those that the script only printed while it ran.
 
-A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched in three places only:
-in the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at
-the very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is
-ignored here.
+A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
+only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
+the very end.
+
+A launcher that shares a log with its ranks adds a traceback that only says that one of them failed; it is ignored here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 LABEL = r"(?:\x1b\[[0-9;]*m)*(?:\[(?!rank)[A-Za-z]+\d+\]:|\d+: )?(?:\[rank\d+\]: ?)?"
-"""The label before a line of a rank: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
+"""The label before a rank's line: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
 
 _PREFIX = re.compile(LABEL)
 _HEADER = "Traceback (most recent call last)"
@@ -23,8 +24,8 @@ _CHAIN = re.compile(r"During handling of the above exception|The above exception
 _OF_LAUNCHER = re.compile(r"(?:[\w.]*\.)?(?:ChildFailedError|CalledProcessError|SignalException)\b")
 _COMMAND = re.compile(r"(?:[\w.]*\.)?CalledProcessError\b")
 _FRAME_OF_TORCHRUN = re.compile(r'torch/distributed/(?:run|elastic/\S+)\.py", line ')
-_NESTED = re.compile(r"traceback\s*: Traceback")  # of a rank, in a launcher's report
-_RULE = "=" * 20  # torchrun frames its summary with longer ones
+_NESTED = re.compile(r"traceback\s*: Traceback")  # a rank's traceback in a launcher's report
+_RULE = "=" * 20  # torchrun frames its summary with longer lines
 OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): ")
 """The beginning of a line that Slurm's own commands write."""
 
@@ -33,7 +34,7 @@ _LIBRARY = re.compile(
       \[[WEF](?:\d{3,4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\]        # torch, in C++: [E1121 09:42:31.9 socket.cpp:1028]
     | [WEF]\d{4}[ ][\d:.]+[ ][^\]]*\.py:\d+\]                    # torchrun
     | (?:\[\S*\][ ]?)?\S+:\d+:\d+[ ]\[-?\d+\][ ](?:\S+[ ])?NCCL[ ]   # NCCL: node0:412:498 [0] init.cc:42 NCCL WARN
-    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, of a script
+    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, about a script
     | (?:srun|slurmstepd\S*):[ ]
     | terminate[ ]called | what\(\): | Fatal[ ]Python[ ]error
     """,
@@ -41,7 +42,7 @@ _LIBRARY = re.compile(
 )
 _OF_A_STACK = re.compile(
     r"frame #\d+|Exception raised from|<omitting python frames>|~*\^+~*$|[│╭╰]"
-)  # the last: rich draws a box
+)  # the last are the lines of rich's box
 _ERROR_LINE = re.compile(
     r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|FATAL|ncclInvalidUsage)\b"
     r"|[^:\n]{1,80}: error: |(?:In '[^']+': )?(?:Could not|Cannot|Unable to|Failed to)\b|\S+: can't open file"
@@ -55,18 +56,20 @@ _ABRUPT = re.compile(
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)|│ (?P<rich>\S+\.py):(?P<at>\d+) in ')
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<|/bin/[^/.]+$")
 _ENDING = 8
-"""How many of the last lines of a log without a traceback may say how it ended."""
+"""The number of last lines, in a log without a traceback, that may say how it ended."""
 _LONG_ENDING = 40
 _HYDRA = "HYDRA_FULL_ERROR=1"
-"""hydra prints no traceback, but its message, the available options, and at last how to get a traceback."""
+"""hydra prints no traceback. It prints its message, then the available options and, in the last line, how to get a
+traceback."""
 _AFTERWARDS = {True: 60, False: 3}
-"""How many lines may follow a traceback that ended its process: after more lines, the process had continued."""
+"""The number of lines that may follow a traceback that ended its process. If more lines follow, the process had continued."""
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Return the text with a blank for every character that says nothing about the end, so that positions stay the same.
+    """Return the text with every character that says nothing about the end replaced by a blank, so that positions stay the
+    same.
 
-    `ended_itself`: the process chose its exit code and no signal ended it; only then may its last lines say why.
+    `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
@@ -76,7 +79,8 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
 
 
 def find_exception(text: str) -> tuple[str, int] | None:
-    """Return the kind of the exception at the end of the last traceback of a text, and the position where that line begins."""
+    """Return the kind of the exception that ends the last traceback of a text, and the position where its line begins; return
+    None if there is no exception."""
     lines = text.splitlines(keepends=True)
     headers = _headers(lines)
     for number in range(headers[-1] + 1, len(lines)) if headers else reversed(range(len(lines))):
@@ -87,16 +91,16 @@ def find_exception(text: str) -> tuple[str, int] | None:
 
 
 def find_message(text: str, place: int) -> str:
-    """Return the whole message of the exception whose line begins at that position: up to a line that a library or launcher
-    writes."""
+    """Return the whole message of the exception whose line begins at that position, up to the next line that a library or
+    launcher writes."""
     lines = text[place:].splitlines(keepends=True)
     end = next((number for number, line in enumerate(lines) if number and (_is_library(line) or not line.strip())), len(lines))
     return "".join(lines[:end])
 
 
 def find_line(text: str) -> str:
-    """Return the script's line to which the traceback at the end of a text leads, as `train.py, line 12`; empty if there is
-    none.
+    """Return the script's line that the traceback at the end of a text leads to, such as `train.py, line 12`, or an empty
+    string if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
     """
@@ -107,13 +111,13 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Return the lines with the tracebacks of launchers blanked: those which only report that a child process failed and, if a
-    rank's own traceback comes before them, all others of torchrun."""
+    """Return the lines with the tracebacks of launchers blanked. These are the tracebacks that only report that a child process
+    failed and, if a rank's own traceback comes before them, all other tracebacks of torchrun."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
     if reports and reports[0] == blocks[0] and _COMMAND.match(_bare(lines[blocks[0][1]])) and _find_script(lines, blocks[0]):
-        reports = reports[1:]  # a command of the script failed: a launcher's report does not come first
+        reports = reports[1:]  # a command that the script ran failed, because a launcher's report never comes first
     if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):
@@ -135,22 +139,25 @@ def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
 
 
 def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
-    """Return the script's line to which a traceback leads; empty if it contains only frames of libraries."""
+    """Return the script's line that a traceback leads to, or an empty string if all of its frames are in libraries."""
     return find_line("".join(lines[block[0] : block[1]]))
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
-    """Return the last line of the framed summary that torchrun prints after its exception, or the exception's line if there is
-    none."""
+    """Return the number of the last line of the framed summary that torchrun prints after its exception, or of the exception's
+    line if there is no summary."""
     if end + 1 >= len(lines) or not _bare(lines[end + 1]).startswith(_RULE):
         return end
     return next((number for number in range(end + 2, len(lines)) if _bare(lines[number]).startswith(_RULE)), end)
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Return the line where the last traceback begins, with its chained ones; None if the process continued after it."""
+    """Return the number of the line where the last traceback and those chained to it begin, or None if the process continued
+    after it."""
     headers = _headers(lines)
-    while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # the process ended while it wrote this one
+    while len(headers) > 1 and not any(
+        map(_is_speech, lines[headers[-1] :])
+    ):  # the process ended while it was writing this one
         headers.pop()
     if not headers:
         return None
@@ -167,7 +174,7 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 
 def _last_error(lines: Sequence[str]) -> int:
-    """Return the first of the last lines that reads like an error; the lines after it belong to it."""
+    """Return the number of the first line, among the last ones, that reads like an error; the lines after it belong to it."""
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     numbers = numbers[-_LONG_ENDING if numbers and _HYDRA in lines[numbers[-1]] else -_ENDING :]
     for number in numbers:
@@ -192,11 +199,11 @@ def _headers(lines: Sequence[str]) -> list[int]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without the label of its rank; spaces before its text stay."""
+    """Return a line without the label of its rank, but with the spaces before its text."""
     return _PREFIX.sub("", line, count=1)
 
 
 def blank(line: str) -> str:
-    """Return as many blanks as the line has characters, and its line end."""
+    """Return a line of blanks as long as this line, with the same line end."""
     body = line.rstrip("\r\n")
     return " " * len(body) + line[len(body) :]

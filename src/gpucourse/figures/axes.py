@@ -1,4 +1,4 @@
-"""The numbers of an axis: plain ones, with few ticks; sizes in bytes at powers of two."""
+"""The numbers on an axis: plain numbers with few ticks, and sizes in bytes with ticks at powers of two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_TICKS = 9
 
 
 def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
-    """Label an axis with plain numbers, without powers of 10; `whole`: only whole numbers make sense on it."""
+    """Label an axis with plain numbers, without powers of 10. `whole`: only whole numbers make sense on it."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     if log:
@@ -47,7 +47,7 @@ def short_number(value: float) -> str:
 
 
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
-    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB; ticks are at powers of two if it is logarithmic."""
+    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis the ticks are at powers of two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if log and sizes:
@@ -62,6 +62,6 @@ def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
 
 
 def wrap_words(words: Sequence[str]) -> list[str]:
-    """Break long words under bars into lines."""
+    """Break the long labels under bars into lines."""
     width = max(10, 72 // max(1, len(words)))
     return [textwrap.fill(word, width) for word in words]

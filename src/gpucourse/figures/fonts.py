@@ -1,4 +1,4 @@
-"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages; for others, installed fonts."""
+"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages, and installed fonts for the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def font_files() -> dict[str, Path]:
 
 
 def fonts_for(characters: str) -> list[Path]:
-    """Return installed fonts that together have as many of these characters as possible, the most useful first. Raises
+    """Return installed fonts that together cover as many of these characters as possible, the most useful font first. Raises
     MissingError without matplotlib."""
     code_points = {ord(character) for character in characters}
     if not code_points:
@@ -32,7 +32,7 @@ def fonts_for(characters: str) -> list[Path]:
 
     has: dict[str, set[int]] = {}
     for path in sorted(findSystemFonts()):
-        with suppress(OSError, RuntimeError, ValueError):  # a file that is not a font after all
+        with suppress(OSError, RuntimeError, ValueError):  # the file is not a font
             has[path] = code_points & set(FT2Font(path).get_charmap())
     files: list[Path] = []
     while has and code_points & set().union(*has.values()):

@@ -1,4 +1,5 @@
-"""Points that the course's authors measured on a GPU, drawn with those of a run without one and marked as not the learner's."""
+"""Points that the course's authors measured on a GPU. They are drawn with those of a run without a GPU, and marked as not the
+learner's."""
 
 from __future__ import annotations
 
@@ -28,9 +29,10 @@ class RecordedPlot:
 
 
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
-    """Return `data` with the points of the record; unchanged if the record has none that fit the same axes.
+    """Return `data` with the points of the record, or unchanged if the record has no points that fit the same axes.
 
-    If the x axis has words, only points at the run's words are added."""
+    If the x axis has words, only points at the run's words are added.
+    """
     try:
         recorded_rows = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot
@@ -49,8 +51,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
-    """Return the points of the record alone, for a run that has none because only a GPU measures them. Raises MissingError if
-    the record has no number for this plot."""
+    """Return the points of the record alone, for a run that has none because it had no GPU. Raises MissingError if the record
+    has no number for this plot."""
     rows = _read_rows(plot, record)
     empty = replace(rows, series=[[] for _ in rows.series], ideal=[], notes=["not measured in this run: it had no GPU"])
     return _add_lines(empty, record, rows.labels, rows.series)
@@ -92,7 +94,7 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequence[str]) -> None:
-    """Draw narrower, dark, dashed outlines in front of the run's bars of the same name, so that a lower one is visible, too.
+    """Draw narrower, dark, dashed outlines in front of the run's bars of the same name, so that a lower one is visible as well.
     `width` is the room for one bar; `labels` names the series that have bars."""
     for label, points in data.recorded.items():
         offset = (labels.index(label) - (len(labels) - 1) / 2) * width
@@ -113,11 +115,12 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
 
 
 def _colour(label: str, data: Drawable) -> str:
-    """Return the colour of the run's line of this name; if the run has no such line, one of the colours after its own."""
+    """Return the colour of the run's line of this name. If the run has no such line, return a colour that its lines do not
+    use."""
     names = [*data.labels, *(name for name in data.recorded if name not in data.labels)]
     return PALETTE[names.index(label) % len(PALETTE)]
 
 
 def _move_to_words(points: Sequence[PlotPoint], labels: Sequence[str], words: Sequence[str]) -> list[PlotPoint]:
-    """Return the points, each at the place of its word in `words`; those whose word is not there are left out."""
+    """Return the points, each at the place of its word in `words`. Points whose word is not in `words` are left out."""
     return [replace(point, x=float(words.index(labels[int(point.x)]))) for point in points if labels[int(point.x)] in words]

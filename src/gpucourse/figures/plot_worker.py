@@ -1,7 +1,7 @@
 """Pictures drawn in a separate process, which starts while the person is not waiting for it.
 
-Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle; then the ranks keep
-every processor busy, and after they end the person waits.
+Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle. Then the ranks keep
+every processor busy, and after they have ended the person waits.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 # The new process has the search path of this one, without the current folder.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_worker import serve; serve()"
 _LEAVING_S = 1.0
-_MODESTY = 5  # a quarter of its parent's processor time while it starts, and enough to draw on a busy machine
+_MODESTY = 5  # a quarter of its parent's processor time during the start, which is enough to draw on a busy machine
 
 _Errors = list[MissingError | None]
-"""The error of each plot; None if it was drawn."""
+"""The error of each plot, or None if it was drawn."""
 
 
 class PlotWorker:
-    """Draws pictures: in a separate process (`process`) if `set_up` started one, otherwise in this one.
+    """Draws pictures: in a separate process (`process`) if `set_up` has started one, otherwise in this one.
 
-    Its owner closes it.
+    Its owner must close it.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,8 @@ class PlotWorker:
         self._at_work = False
 
     def set_up(self) -> None:
-        """Start the process, if there is none; return at once. If it cannot be started, pictures are drawn in this process."""
+        """Start the process if there is none, without waiting for it. If it cannot be started, pictures are drawn in this
+        process."""
         if self.process is not None:
             return
         with contextlib.suppress(OSError):
@@ -53,7 +54,7 @@ class PlotWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads need time to start, and have no work
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads take time to start, and would have no work
                 start_new_session=True,  # a Ctrl-C is meant for this process, not for the one that draws
             )
 
@@ -68,7 +69,8 @@ class PlotWorker:
     ) -> list[tuple[Plot, MissingError]]:
         """Draw every plot as `plots.draw` does, with the record that `records` has for its file.
 
-        Return the plots that could not be drawn, each with the error that `plots.draw` raises."""
+        Return the plots that could not be drawn, each with the error that `plots.draw` raised.
+        """
         order = ([_strip(plot) for plot in plots], metrics, subtitle, folder, dict(records))
         errors = self._ask(order) if plots else []
         if errors is None:
@@ -76,7 +78,8 @@ class PlotWorker:
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
-        """Kill the process, unless it is drawing: nothing more is to be drawn, and `close` need not wait for it to end."""
+        """Kill the process unless it is drawing, because nothing more will be drawn. Then `close` need not wait for it to
+        end."""
         if self.process is not None and not self._at_work:
             self.process.kill()
 
@@ -88,7 +91,7 @@ class PlotWorker:
             return
         with contextlib.suppress(OSError):
             process.stdin.close()
-        if at_work:  # interrupted: if it were killed in the middle of a picture, an unfinished file would stay
+        if at_work:  # interrupted; a process killed in the middle of a picture would leave an unfinished file
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_LEAVING_S)
         process.kill()
@@ -96,7 +99,7 @@ class PlotWorker:
         process.stdout.close()
 
     def _ask(self, order: tuple[object, ...]) -> _Errors | None:
-        """Let the process draw, and return its errors; None if there is no process, or if it has ended."""
+        """Let the process draw, and return its errors, or None if there is no process or it has ended."""
         process = self.process
         if process is None or process.stdin is None or process.stdout is None:
             return None
@@ -105,7 +108,12 @@ class PlotWorker:
             pickle.dump(order, process.stdin)
             process.stdin.flush()
             errors: _Errors | None = pickle.load(process.stdout)  # noqa: S301  # from a process of this very class
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):  # ValueError: another thread has closed it meanwhile
+        except (
+            OSError,
+            ValueError,
+            EOFError,
+            pickle.UnpicklingError,
+        ):  # ValueError: another thread has closed it in the meantime
             errors = None
         self._at_work = False
         if errors is None:
@@ -114,8 +122,8 @@ class PlotWorker:
 
 
 def _strip(plot: Plot) -> Plot:
-    """Return the values of a plot without its class: the process that draws need not import pydantic, which takes a third of
-    its start."""
+    """Return the values of a plot without its class, so that the process that draws need not import pydantic, which takes a
+    third of its start-up time."""
     return cast("Plot", json.loads(plot.model_dump_json(), object_hook=lambda members: SimpleNamespace(**members)))
 
 
@@ -133,11 +141,11 @@ def _draw_plots(
 
 
 def serve() -> None:
-    """Import what drawing needs, then answer each request on standard input until the input ends. The process that draws calls
-    this."""
+    """Import what drawing needs, then answer each request on standard input until the input ends. This runs in the process that
+    draws."""
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a library prints must not come between the answers
+    sys.stdout = sys.stderr  # the output of a library must not come between the answers
     make_ready()
     while True:
         try:

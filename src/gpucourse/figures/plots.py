@@ -1,5 +1,5 @@
-"""A plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only its object interface is
-used: no global figure, no window system, nothing to close."""
+"""Draws a plot of the manifest as PNG and SVG. matplotlib is imported only when something is drawn. Only its object interface
+is used, so there is no global figure, no window system and nothing to close."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
-LONG_WORD = 9  # letters; longer words below many bars are turned
+LONG_WORD = 9  # letters; longer words below many bars are rotated
 ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
 MANY_BARS = 12  # a picture with more bars shows their values in smaller letters
-WORD_WIDTH = 6  # letters of a word that fits under the x axis with seven others
-LEFT_EDGE = 0.012  # share of the picture's width that stays free beside the title of the y axis
+WORD_WIDTH = 6  # letters; eight words of this length fit under the x axis
+LEFT_EDGE = 0.012  # share of the picture's width that stays free to the left of the y axis's title
 ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the maximum for further rows
 MANY = 40  # a line with more points has no marks: they would hide it
 
@@ -43,13 +43,13 @@ MANY = 40  # a line with more points has no marks: they would hide it
 def draw(
     plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path, record: RecordedPlot | None = None
 ) -> list[Path]:
-    """Draw `<file>.png` and `<file>.svg` into `folder`, each complete when it appears, and return their paths.
+    """Draw `<file>.png` and `<file>.svg` into `folder`, and return their paths. Each file is complete when it appears.
 
-    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. A plot that only a GPU measures
-    shows them alone if the run has none.
+    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. If the run has no points for a
+    plot that only a GPU measures, the plot shows the record's points alone.
 
-    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is
-    nothing to draw or no matplotlib, StorageError if the files cannot be written.
+    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is nothing
+    to draw or no matplotlib, and StorageError if the files cannot be written.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -57,7 +57,7 @@ def draw(
             pictures = _pictures(_figure(plot, data, subtitle))
         except (ArithmeticError, ValueError, RuntimeError) as error:  # numbers that an axis cannot show
             raise MissingError(
-                f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at metrics.json of the run"
+                f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at the run's metrics.json"
             ) from error
     paths = [folder / f"{plot.file}.{ending}" for ending in pictures]
     for path, picture in zip(paths, pictures.values(), strict=True):
@@ -66,8 +66,8 @@ def draw(
 
 
 def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
-    """Return what a plot shows: the points of the run, and those of the record if there is one. Raises MissingError if there
-    is nothing to draw."""
+    """Return what a plot shows: the points of the run, and those of the record if there is one. Raises MissingError if there is
+    nothing to draw."""
     if record is None:
         return drawable(plot, metrics)
     try:
@@ -98,7 +98,7 @@ def make_ready() -> None:
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """Import matplotlib, and use our style for the block. Raises MissingError."""
+    """Import matplotlib, and use the style of this course for the block. Raises MissingError."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     try:
         import matplotlib as mpl
@@ -107,7 +107,7 @@ def _matplotlib() -> Iterator[None]:
             f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
         ) from error
     with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box: no warning
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box, without a warning
         yield
 
 
@@ -137,7 +137,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
-    """Move the left end of the axes to the right if their numbers are so long that the title of the y axis would be cut."""
+    """Move the left end of the axes to the right if its numbers are so long that the title of the y axis would be cut off."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
     whole = axes.bbox.width / width
@@ -147,8 +147,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
 
 
 def _place_legend(axes: Axes) -> None:
-    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows; the axes become shorter if it
-    has more than one. A legend with very many rows is put to their right."""
+    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows. If it has more than one row,
+    the axes become shorter. A legend with very many rows is put to the right of the axes."""
     left, bottom, width, height = axes.get_position().bounds
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
@@ -168,7 +168,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
-        shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again has another mark
+        shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again gets another mark
         marker = MARKERS[shape] if len(points) <= MANY else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
@@ -201,14 +201,14 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _turn_words(axes: Axes, words: Sequence[str]) -> None:
-    """Put many long words under the x axis: turned, smaller, with more room below."""
+    """Put many long words under the x axis: rotated, in smaller letters, and with more room below."""
     left, bottom, width, height = axes.get_position().bounds
     axes.set_position((left, bottom + 0.15, width, height - 0.15))
     axes.set_xticks(range(len(words)), words, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
 
 
 def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
-    """Return how far the spread of each bar reaches below and above its value; None if no bar has one."""
+    """Return how far the spread of each bar reaches below and above its value, or None if no bar has a spread."""
     if not any(point.spread for point in points):
         return None
     spreads = [point.spread or (point.y, point.y) for point in points]
@@ -255,7 +255,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
-    axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar are included
+    axes.set_xlim(-0.6, len(data.words) - 0.4)  # include the places without a bar
     wrapped = wrap_words(data.words)
     longest = max(len(line) for word in wrapped for line in word.split("\n"))
     too_wide = max(map(len, data.words)) > LONG_WORD or len(wrapped) * (longest + 1) > ROW_OF_WORDS

@@ -1,4 +1,5 @@
-"""Turn rows of the metrics into points to draw; values that cannot be drawn are counted, and the picture says how many."""
+"""Turns rows of the metrics into points to draw. Values that cannot be drawn are counted, and the picture says how many there
+are."""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 
-if TYPE_CHECKING:  # it imports pydantic, which a process that only draws does not need
+if TYPE_CHECKING:  # this imports pydantic, which a process that only draws does not need
     from gpucourse.model.manifest import Plot
 
 
 MAX_ROWS = 2000
-"""The maximum number of rows in a picture: it has fewer columns of pixels."""
+"""The maximum number of rows in a picture: more would not fit into its columns of pixels."""
 
 MAX_WORDS, MAX_LINES = 100, 24
 _MAX_TEXT = 200
-_MAX_NUMBER = 1e100  # an axis needs room around its values; a logarithmic axis needs their powers
+_MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic axis computes their powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,8 @@ class PlotPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawable:
-    """What a plot shows: the points and the label of each series, the ideal points, the words under an x axis without numbers.
+    """The contents of a plot: the points and the label of each series, the ideal points, and the words under an x axis without
+    numbers.
 
     `recorded` has the points of a GPU's record, by the label of their series; `recorded_label` and `caption` name their source.
     """
@@ -47,7 +49,7 @@ class Drawable:
     caption: str = ""
 
     def all_y(self) -> list[float]:
-        """Return every value on the y axis, including the ideal and the recorded ones and the spreads."""
+        """Return every value on the y axis, including ideal points, recorded points and spreads."""
         points = [point for points in [*self.series, self.ideal, *self.recorded.values()] for point in points]
         return [value for point in points for value in (point.y, *(point.spread or ()))]
 
@@ -56,7 +58,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """Return the points of a plot. Raises MissingError if the metrics contain nothing to draw."""
     indexes_of_rows = find_rows(plot, metrics)
     if not indexes_of_rows:
-        raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
+        raise MissingError(f"the run has no {plot.rows}", hint="look at the run's metrics.json")
     worded = plot.kind == "bar" or _has_words(plot, indexes_of_rows[:MAX_ROWS])
     rows = _thin(indexes_of_rows, MAX_WORDS if worded else MAX_ROWS)
     words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
@@ -79,7 +81,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
         keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
             f"no row of {plot.rows} has a number for {keys}",
-            hint="look at metrics.json of the run: the script writes null for what it did not measure",
+            hint="look at the run's metrics.json: the script writes null for what it did not measure",
         )
     reason = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {reason}"] if left_out else []
@@ -91,7 +93,8 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
 
 
 def printable(text: str) -> str:
-    """Return the text without characters that no picture can show (control characters, line breaks), cut if it is too long."""
+    """Return the text without characters that no picture can show (control characters, line breaks), shortened if it is too
+    long."""
     return "".join(character if character.isprintable() else " " for character in text[:_MAX_TEXT])
 
 
@@ -101,7 +104,7 @@ def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
 
 
 def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows that a plot shows; none if the metrics have no list there."""
+    """Return the rows that a plot shows, or an empty list if the metrics have no list there."""
     value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -128,7 +131,7 @@ def _points(
     *,
     log_y: bool,
 ) -> list[PlotPoint]:
-    """Return the values of the rows under `key` as points, each with the spread between the values under `ends`."""
+    """Return the values that the rows have under `key` as points, each with the spread between the values under `ends`."""
     points = []
     for row, x in zip(rows, places, strict=True):
         y = _number(row.get(key), log_y)
@@ -153,7 +156,7 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """Return the value as a number that its axis can show; None if it is not one."""
+    """Return the value as a number that its axis can show, or None if there is no such number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""One plot for several runs: a line or bar for each, or the results of all over the values of a swept parameter."""
+"""One plot for several runs: a line or bar for each run, or the results of all runs over the values of a swept parameter."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpucourse.figures.rows import find_rows
 from gpucourse.model.manifest import Plot, Series
 
 RUN = "run"
-MAX_LINES = 6  # lines that differ by colour
+MAX_LINES = 6  # lines that can be told apart by colour
 WIDE = 16.0  # the axis is logarithmic if the largest value is at least this many times the smallest
 
 
 def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot for several runs, and the metrics to draw it from. `runs` has the metrics of each, by its label."""
+    """Return the plot for several runs, and the metrics to draw it from. `runs` has the metrics of each run, by its label."""
     rows = {label: find_rows(plot, metrics) for label, metrics in runs.items()}
     return _bars(plot, rows) if plot.kind == "bar" else _lines(plot, rows)
 
@@ -56,10 +56,11 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
 def make_sweep_plot(
     plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
 ) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot and the metrics to draw it from. `rows` has the rows of the run with each value.
+    """Return the plot of a sweep, and the metrics to draw it from. `rows` has each value of the parameter with the rows of its
+    run.
 
-    If the runs have few rows, each row (a case, a size) is a line of its own; otherwise the last row of each run represents
-    it.
+    If the runs have few rows, each row (a case, a size) becomes a line of the plot; otherwise the last row of each run
+    represents it.
     """
     labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
     fits_one_plot = 1 < len(labels) * len(plot.series) <= MAX_LINES

@@ -14,10 +14,10 @@ STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
     "font.size": 10,
-    "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
+    "svg.fonttype": "none",  # text stays text, so files are small and can be searched
     "svg.hashsalt": "gpucourse",  # the same metrics produce the same bytes
     "text.color": INK,
-    "text.parse_math": False,  # a dollar sign begins no formula
+    "text.parse_math": False,  # a dollar sign does not begin a formula
     "xtick.color": GREY,
     "xtick.labelcolor": INK,
     "ytick.color": GREY,

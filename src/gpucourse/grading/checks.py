@@ -80,7 +80,7 @@ def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Che
     return _result(check, verdict, format_value(observed, check.unit), description, hint="" if holds else check.hint)
 
 
-_ERROR_HINT = "the script did not write what the check reads: look at metrics.json of the run, and at the end of its logs"
+_ERROR_HINT = "the script did not write what the check reads: look at the run's metrics.json, and at the end of its logs"
 
 
 def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hint: str) -> CheckResult:

@@ -1,1 +1,2 @@
-"""The final report as a file: one page of HTML that opens offline, a PDF, or Markdown. Pure: a Report in, bytes out."""
+"""The final report as a file: one page of HTML that opens offline, a PDF, or Markdown. The functions are pure: they turn a
+Report into bytes."""

@@ -1,4 +1,4 @@
-"""Tables of a report: the figures of all subjects side by side, and the tables of an exercise's runs put together."""
+"""Tables of a report: the figures of all subjects side by side, and the combined tables of an exercise's runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ NOTHING = "–"
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
-    """Return a table with one row per subject and one column per figure. `subjects` has the values of each, by figure id."""
+    """Return a table with one row per subject and one column per figure. `subjects` has the values of each subject, by figure
+    id."""
     rows = [(name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()]
     numeric = [not any(isinstance(values.get(figure.id), str) for values in subjects.values()) for figure in figures]
     return _make_grid(title, [figure.title for figure in figures], rows, numeric)
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the rows of one table of an exercise for all subjects, each with its subject; None if no run has such rows."""
+    """Return the rows of one table of an exercise for all subjects, each row with its subject, or None if no run has such
+    rows."""
     named_rows = [(name, row) for name, subject_metrics in metrics.items() for row in rows_of(table.rows, subject_metrics)]
     if not named_rows:
         return None
@@ -56,7 +58,7 @@ def _make_grid(title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows at a path such as `metrics.rows`: empty if the run has none, the first MAX_ROWS if it has more."""
+    """Return the rows at a path such as `metrics.rows`: at most the first MAX_ROWS, or an empty list if the run has none."""
     value: Any = {"metrics": metrics}
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -64,7 +66,8 @@ def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, digits: int | None) -> str:
-    """Return a value as the text of a cell: a number with that many digits and commas between thousands; None as a dash."""
+    """Return a value as the text of a cell: a number with that many digits and with commas between thousands, and None as a
+    dash."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):

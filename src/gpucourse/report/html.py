@@ -1,4 +1,4 @@
-"""A report as one HTML file, to be read or printed: no script, no external link, embedded pictures."""
+"""A report as one HTML file, to be read or printed, with embedded pictures and without scripts or external links."""
 
 from __future__ import annotations
 
@@ -44,8 +44,11 @@ def make_environment(*folders: Path, finalize: Callable[[object], object] | None
 
 
 def make_policy(style: str, script: str = "") -> str:
-    """Return the policy of a file: a browser may show only pictures that are in it, and use only this style and this script.
-    Names, logs and answers in the file are escaped; the policy protects the reader if an escape was forgotten."""
+    """Return the content security policy of a file: a browser may show only embedded pictures, and use only this style and this
+    script.
+
+    Names, logs and answers in the file are escaped; the policy protects the reader if an escape was forgotten.
+    """
     scripts = _digest(script) if script else "'none'"
     return (
         f"default-src 'none'; script-src {scripts}; img-src data:; base-uri 'none'; "
@@ -54,9 +57,9 @@ def make_policy(style: str, script: str = "") -> str:
 
 
 def mark_code(text: str) -> Markup:
-    """Return the text as HTML; the parts between backticks are code."""
+    """Return the text as HTML, with the parts between backticks as code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # a backtick has no partner
+    if len(parts) % 2 == 0:  # one backtick has no partner
         return escape(text)
     pieces = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
     return Markup("").join(pieces)

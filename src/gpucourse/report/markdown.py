@@ -1,4 +1,4 @@
-"""A report as Markdown, for people who want to edit it. The pictures are files beside it."""
+"""A report as Markdown, for people who want to edit it. The pictures are separate files in the same folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
 
 
 def render(report: Report) -> tuple[bytes, dict[str, bytes]]:
-    """Return the text in UTF-8, and the pictures that it names, by file name."""
+    """Return the text in UTF-8, and the pictures that it refers to, by file name."""
     pictures = {name: picture.png for chapter in report.chapters for name, picture in _name_pictures(chapter).items()}
     return ("\n\n".join(_parts(report)) + "\n").encode("utf-8"), pictures
 
@@ -56,7 +56,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
-        yield "**Not here yet**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
+        yield "**Still missing**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
 
 
 def _plain(text: str) -> str:
@@ -65,5 +65,6 @@ def _plain(text: str) -> str:
 
 
 def escape_words(text: str) -> str:
-    """Return what a person wrote, line by line, so that Markdown shows it as it was typed: no HTML, no picture, no link."""
+    """Return what a person wrote, line by line, escaped so that Markdown shows it as it was typed: no HTML, no picture, no
+    link."""
     return re.sub(r"([\\`*_|<\[\]#$~])", r"\\\1", text)

@@ -1,6 +1,7 @@
-"""A report as PDF, by fpdf2: pure Python, nothing to install by hand. A4, the pictures as PNG, page numbers.
+"""A report as PDF, made by fpdf2, which is pure Python and needs nothing else installed. The pages are A4, with page numbers
+and with the pictures as PNG.
 
-Two to three pages: if there is more to show, pictures and text become smaller, but stay readable.
+It has two to three pages: if there is more to show, pictures and text become smaller, but stay readable.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
 FAMILY = "body"
 INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8)
 SIZE, SMALL, LINE = 9.5, 8.0, 4.6
-"""Points, points, millimetres."""
+"""The units are points, points and millimetres."""
 MARGIN, FOOT = 15.0, 16.0
 GAP = 4.5
-"""Between two columns of a table, in millimetres."""
+"""The space between two columns of a table, in millimetres."""
 PICTURE_MM = 118.0
-"""The width of a picture: two of them and their chapter's text share a page."""
+"""The width of a picture. At this width, two pictures and their chapter's text fit on a page."""
 MIN_SHARE = 0.62
-"""The smallest share of that width, for a page with too little room."""
+"""The smallest share of PICTURE_MM, for a page with too little room."""
 MAX_PAGES, SCALES = 3, (1.0, 0.9, 0.8)
 BOX = "\u25a1"
 
 
 @dataclass(frozen=True)
 class Pdf:
-    """The file. `lost`: characters of the report that no font here can show from left to right; each appears as a box."""
+    """The file. `lost` has the characters of the report that no font here can show from left to right; each appears as a
+    box."""
 
     data: bytes
     pages: int
@@ -69,12 +71,12 @@ def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], 
     missing = "".join(sorted(pdf.lost))
     if missing:
         pdf.ln(2)
-        pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report has them all.", colour=WARN)
+        pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report shows them all.", colour=WARN)
     return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
 
 
 class _Pages(FPDF):
-    """The pages being written. `lost` is as in Pdf; `scale_of_text` scales everything; 1 is the usual size."""
+    """The pages being written. `lost` is as in Pdf. `scale_of_text` scales everything; 1 is the usual size."""
 
     def __init__(self, report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> None:
         super().__init__(format="A4")
@@ -97,7 +99,7 @@ class _Pages(FPDF):
         self.set_auto_page_break(auto=True, margin=FOOT)
 
     def footer(self) -> None:
-        """Write the title and the number of the page; fpdf2 calls this at the end of each."""
+        """Write the title and the page number; fpdf2 calls this at the end of each page."""
         self.set_y(-11)
         self.set_font(FAMILY, "", 7.5)
         self.set_text_color(*SOFT)
@@ -108,7 +110,8 @@ class _Pages(FPDF):
         return "".join(map(self._show_or_box, super().normalize_text(text)))
 
     def _show_or_box(self, character: str) -> str:
-        """Return the character; a box if it cannot be shown; an empty text if it only changes how another character looks."""
+        """Return the character, or a box if it cannot be shown, or an empty string if it only changes how another character
+        looks."""
         usable = (self.current_font, *self.fonts.values())
         from_left = unicodedata.bidirectional(character) not in {"R", "AL"}
         if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in usable)):
@@ -121,12 +124,12 @@ class _Pages(FPDF):
     def write_text(
         self, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
     ) -> None:
-        """Write a paragraph over the whole width."""
+        """Write a paragraph across the whole width."""
         self.use_ink(size, style, colour)
         self.multi_cell(0, line * self.scale_of_text, text, align="L", new_x="LMARGIN", new_y="NEXT")
 
     def use_ink(self, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
-        """Write in this size, style and colour from here on."""
+        """Use this size, style and colour for everything that follows."""
         self.set_font(FAMILY, style, size * self.scale_of_text)
         self.set_text_color(*colour)
 
@@ -144,7 +147,7 @@ def _title(pdf: _Pages, report: Report) -> None:
 
 def _chapter(pdf: _Pages, chapter: Chapter) -> None:
     pdf.ln(3)
-    if pdf.will_page_break(32):  # a heading is never alone at the foot of a page
+    if pdf.will_page_break(32):  # a heading is never alone at the bottom of a page
         pdf.add_page()
     pdf.set_draw_color(*MARK)
     pdf.set_line_width(0.5)
@@ -163,8 +166,8 @@ def _chapter(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
-    """Write the pictures, then the author's words. A picture that does not fit on the rest of a page is made smaller; if that
-    is not enough, words come before it, so that no page ends in a gap."""
+    """Write the pictures, then the author's words. A picture that does not fit on the rest of a page is made smaller. If that
+    is not enough, words are written before it, so that no page ends in a gap."""
     pictures, sayings = list(chapter.pictures), list(chapter.sayings)
     while pictures or sayings:
         width = _fit(pdf, pictures[0]) if pictures else None
@@ -178,9 +181,9 @@ def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _fit(pdf: _Pages, picture: Picture) -> float | None:
-    """Return the width in mm at which the picture fits on the rest of the page: the usual one, or a smaller one; None if even
-    the smallest is too tall."""
-    across, down = struct.unpack(">II", picture.png[16:24])  # every PNG has its width and height there
+    """Return the width in mm at which the picture fits on the rest of the page, which is the usual width or a smaller one.
+    Return None if it is too tall even at the smallest width."""
+    across, down = struct.unpack(">II", picture.png[16:24])  # a PNG has its width and height at this place
     full = PICTURE_MM * pdf.scale_of_text
     width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
     return width if width >= MIN_SHARE * full else None
@@ -215,8 +218,8 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: _Pages, grid: Grid) -> list[float]:
-    """Return the width of each column in mm: its widest text if the page has room, otherwise less, but at least its longest
-    word, unless even these do not fit."""
+    """Return the width of each column in mm: that of its widest text if the page has room, otherwise less. Every column is at
+    least as wide as its longest word, unless even these widths do not fit."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]
@@ -242,6 +245,6 @@ def _write_saying(pdf: _Pages, saying: Saying) -> None:
 def _write_missing(pdf: _Pages, missing: tuple[str, ...]) -> None:
     if missing:
         pdf.ln(1)
-        pdf.write_text("Not here yet", style="B", colour=WARN)
+        pdf.write_text("Still missing", style="B", colour=WARN)
         for sentence in missing:
             pdf.write_text(f"–  {sentence.replace('`', '')}", colour=WARN)

@@ -1,4 +1,4 @@
-"""The output of one command: its results, notes and errors, each on its stream, and what the streams can show."""
+"""The output of one command: its results, notes and errors, each on its own stream, adapted to what that stream can show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 
 
 class ErrorDocument(Struct):
-    """An error, as --json prints it. `code` is a stable word, `hint` what to type next."""
+    """An error as --json prints it. `code` is a stable word; `hint` says what to type next."""
 
     code: str
     what: str
@@ -37,13 +37,13 @@ class ErrorDocument(Struct):
 
 
 class FailureDocument(Struct):
-    """Any command that failed before it printed a document."""
+    """The document of a command that failed before it printed one of its own."""
 
     error: ErrorDocument
 
 
 def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
-    """Return several errors as one: the gravest, with the messages of all."""
+    """Return several errors as one: the gravest, with the messages of all of them."""
     main_error = max(errors, key=lambda error: error.exit_code)
     return ErrorDocument(
         code=main_error.code,
@@ -55,11 +55,12 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 
 
 class Console:
-    """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
+    """Results go to standard output; notes, warnings, errors, progress and logs go to standard error.
 
-    `json`: standard output has one JSON document and nothing else. `quiet`: warnings, errors, and only the headline of a result
-    that has one. `verbose`: everything that is known, errors with their traceback. A terminal shows colour unless NO_COLOR is
-    set, and lines that change in place unless TERM=dumb. `log` returns the file for failures of the display, if there is one.
+    With `json`, standard output has one JSON document and nothing else. With `quiet`, only warnings, errors and the headline of
+    a result are shown, or the whole result if it has no headline. With `verbose`, everything that is known is shown, and errors
+    have their traceback. A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb. `log`
+    returns the file for failures of the display, if there is one.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Console:
         self._documented = False
 
     def width(self, out: Out) -> int | None:
-        """Return the columns of the terminal behind this stream, at least 40; None for a pipe."""
+        """Return the number of columns of the terminal behind this stream, at least 40, or None for a pipe."""
         if not out.terminal:
             return None
         return max(40, int(self._columns) if self._columns.isdecimal() and self._columns != "0" else out.size()[0])
@@ -89,21 +90,21 @@ class Console:
         return out.terminal and not self._dumb
 
     def show(self, view: View) -> None:
-        """Write a result to standard output; with --json nothing, because the document is the result."""
+        """Write a result to standard output. With --json, write nothing, because the document is the result."""
         if self.json:
             return
         if self.quiet and view.headline is not None:
             view = View(headline=view.headline)
         elif view.mode:
             self._say_mode(view.mode, self.out)
-        from gpucourse.ui.render import render  # rich, which --help does not need
+        from gpucourse.ui.render import render  # imports rich, which --help does not need
 
         page = render(view, width=self.width(self.out), colour=self.colour(self.out))
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """With --json, write the one document of the command, a dataclass or a Struct, to standard output, with `version`
-        first; otherwise nothing, because the view is the result."""
+        """Write the one document of the command, a dataclass or a Struct, to standard output, with `version` first. Without
+        --json, write nothing, because the view is the result."""
         if not self.json:
             return
         from gpucourse.workspace.files import to_json, to_plain
@@ -118,18 +119,18 @@ class Console:
         self._write(self.out, safe)
 
     def text(self, text: str) -> None:
-        """Write a result for another program (a table for a spreadsheet) to standard output, unchanged."""
+        """Write a result for another program, such as a table for a spreadsheet, to standard output unchanged."""
         self._write(self.out, text)
 
     def mode(self, mode: str, lacks: str = "") -> None:
-        """Say once, before anything else, if the nodes are simulated, and what such a lab lacks."""
+        """Say once, before anything else, that the nodes are simulated if they are, and what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """Write a sentence in its style about one of several steps; --quiet shows it, too."""
+        """Write a sentence about one of several steps, in its style; --quiet shows it as well."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
@@ -142,7 +143,8 @@ class Console:
         self._sentence(text, "warn", f"{UNICODE.error} ")
 
     def error(self, error: GpucourseError) -> None:
-        """Write what happened and where, what to type next, and the log; with --json as the document. Never raises."""
+        """Write what happened and where, what to type next, and the log; with --json, write these as the document. Never
+        raises."""
         if self.json and not self._documented and not self.out.closed:
             self._error_document(error)
             return
@@ -160,7 +162,7 @@ class Console:
         self._print(self.err, *texts)
 
     def ask(self, question: str, answers: TextIO) -> bool:
-        """Ask the person a question and read a line of `answers`; return True for yes, False for anything else."""
+        """Ask the person a question and read a line from `answers`. Return True for yes, and False for anything else."""
         lines = wrap(f"{clean(question)} [y/N]", self.width(self.err))
         self._write(self.err, self._gap(self.err) + "\n".join(lines) + " ")
         answer = answers.readline()
@@ -184,9 +186,11 @@ class Console:
         )
 
     def guard(self, part: str, *, except_for: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
-        """Return a block whose failure does not end the command: it becomes a line in the log and a warning.
+        """Return a context manager for a block whose failure does not end the command, but becomes a line in the log and a
+        warning.
 
-        `part` completes the sentence "could not ..."; the errors `except_for` are raised."""
+        `part` completes the sentence "could not ..."; the errors in `except_for` are raised.
+        """
         return guard(part, self.log, self.warn, except_for=except_for)
 
     def _error_document(self, error: GpucourseError) -> None:
@@ -195,7 +199,7 @@ class Console:
             document.traceback = _traceback(error)
         try:
             self.document(FailureDocument(error=document))
-        except GpucourseError:  # standard output is a full disk: the other stream shows the error
+        except GpucourseError:  # standard output goes to a full disk, so the error is shown on the other stream
             self.error(error)
 
     def _say_mode(self, mode: str, out: Out) -> None:
@@ -205,7 +209,7 @@ class Console:
             self._print(out, (f"{self._gap(out)}{SIMULATED}\n", "warn"))
 
     def _gap(self, out: Out) -> str:
-        """Return a blank line if there is text directly above. On a terminal both streams are one page."""
+        """Return a blank line if there is text directly above. On a terminal, both streams count as one page."""
         page = [stream for stream in (self.out, self.err) if stream.terminal]
         return "\n" if out.terminal and not max(page, key=lambda stream: stream.written_at).apart else ""
 
@@ -214,7 +218,7 @@ class Console:
         self._print(self.err, ("\n".join(lines), style))
 
     def _print(self, out: Out, *texts: tuple[str, str]) -> None:
-        """Write texts, each in its style, one below the other."""
+        """Write texts, each in its style, one below another."""
         from gpucourse.ui.styles import draw, line
 
         self._write(out, draw(*map(line, texts), colour=self.colour(out)))
@@ -237,7 +241,7 @@ def _traceback(error: BaseException) -> str:
 
 
 def _make_encodable(value: Any) -> Any:
-    """Return plain data with every text changed so that UTF-8 can hold it."""
+    """Return plain data with every text changed so that it can be encoded in UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

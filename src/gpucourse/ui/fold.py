@@ -1,8 +1,8 @@
 """The logs of all ranks merged into one: a line that several ranks wrote at the same place is shown once, `[r0-3]`.
 
-At every step the next line of a rank is shown if no other rank will write the same line soon; otherwise it waits for the other
-ranks. Lines are the same if they are equal to the last character: two losses that nearly agree are two lines. Lines that differ
-only in their numbers wait for each other as well, so that they are shown one below the other, each with its own rank.
+At every step, the next line of a rank is shown if no other rank will write the same line soon; otherwise it waits for the other
+ranks. Lines are the same only if they are equal to the last character: two losses that nearly agree are two lines. Lines that
+differ only in their numbers also wait for each other, so that they are shown one below another, each with its own rank.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpucourse.ui.loglines import visible_block
 
 MAX_LINES = 300  # lines of each rank read ahead, so that memory does not grow with the logs
-MAX_BYTES = 256 << 10  # bytes of those lines, if they are long
-MAX_LINE = 64 << 10  # bytes; a line without an end is broken here
+MAX_BYTES = 256 << 10  # bytes of these lines, if they are long
+MAX_LINE = 64 << 10  # bytes; a line without an end is broken at this length
 _DIGITS = b"0123456789"
 
 
@@ -43,7 +43,7 @@ def label(ranks: Iterable[int]) -> str:
 
 
 class _Log:
-    """The log of one rank: its next lines, the places of each of them, and the number of lines of each shape.
+    """The log of one rank: its next lines, the places where each of them occurs, and the number of lines of each shape.
 
     `seen_ahead` counts the next lines of all logs. The shape of a line is the line without its digits.
     """
@@ -75,7 +75,7 @@ class _Log:
         self._fill()
 
     def distance(self, line: bytes) -> int | None:
-        """Return how many lines ahead this line is, 0 if it is the next one; None if it does not come soon."""
+        """Return how many lines ahead this line is, which is 0 for the next line. Return None if it does not come soon."""
         places = self._places.get(line)
         return places[0] - self._passed if places else None
 
@@ -95,7 +95,7 @@ class _Log:
 
 
 def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a log that comes in pieces of any size."""
+    """Yield the lines of a log that arrives in pieces of any size."""
     partial = b""
     for piece in pieces:
         *lines, partial = (partial + piece).split(b"\n")
@@ -108,7 +108,7 @@ def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]:
-    """Return the logs whose next lines are to be shown now, in groups with the same line."""
+    """Return the logs whose next lines should be shown now, grouped by their next line."""
     groups: dict[bytes, list[_Log]] = {}
     for log in live:
         groups.setdefault(log.lines[0], []).append(log)
@@ -119,7 +119,7 @@ def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]
         for line, group in groups.items()
         if seen_ahead[line] > len(group) and (distances := [distance for log in live if (distance := log.distance(line))])
     }
-    if len(waits) == len(groups):  # the ranks wrote the same lines in another order: show the line that would wait longest
+    if len(waits) == len(groups):  # the ranks wrote the same lines in different orders: show the line that would wait longest
         return [groups[max(waits, key=lambda line: waits[line])]]
     ready = [group for line, group in groups.items() if line not in waits]
     return [group for group in ready if not _shape_comes(group[0].shapes[0], live)] or ready

@@ -1,4 +1,4 @@
-"""The few signs of the user interface, and what is written instead of them if the encoding of the terminal has only ASCII."""
+"""The few signs of the user interface, and their replacements if the terminal's encoding is limited to ASCII."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Glyphs(NamedTuple):
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def mark(self, verdict: str) -> str:
-        """Return the sign of a verdict: passed, failed or error; anything else is `not measured`."""
+        """Return the sign of the verdict passed, failed or error; any other verdict has the sign of `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
     def frame(self, now: float) -> str:
-        """Return the sign of something that is under way at this time."""
+        """Return the sign that is shown at this time for something that is still under way."""
         return self.spinner[int(now * 8) % len(self.spinner)]
 
 

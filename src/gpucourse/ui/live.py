@@ -32,19 +32,20 @@ from gpucourse.ui.styles import draw, line
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
-TICK_S = 1 / 15  # between two looks at the logs
-REDRAW_S = 1 / 8  # between two frames of the region, if nothing scrolls above it
-TAIL = 8  # lines of a log after a failure without a diagnosis
+TICK_S = 1 / 15  # the time between two looks at the logs
+REDRAW_S = 1 / 8  # the time between two frames of the region if nothing scrolls above it
+TAIL = 8  # lines of a log that are shown after a failure without a diagnosis
 NAMED = 2  # up to this many logs are named one by one
 KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
-    """A `Watcher`, called from any thread; a context manager. Never raises: after a failure of its own it continues as in a
-    pipe.
+    """A `Watcher` that any thread may call, and a context manager. It never raises: after a failure of its own, it continues as
+    in a pipe.
 
-    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: lines about successes do not
-    stay, and no logs are shown: for one of many runs, `cancel` and `destroy`. `log` returns the file for failures.
+    With `verbose`, the output of launchers and libraries, and every node's steps, are shown as well. With `brief`, lines about
+    successes do not stay and no logs are shown; this is for one of many runs, `cancel` and `destroy`. `log` returns the file
+    for failures.
     """
 
     def __init__(
@@ -124,7 +125,8 @@ class Live:
                 self._finish([self._note(event)], loud=event.level == "warning")
 
     def show_tail(self, node: str, rank: int | None) -> None:
-        """Show the last lines of a rank, or of a node's launcher, after everything else; works after the block as well."""
+        """Show the last lines of a rank, or of a node's launcher, after everything else. This works after the block has ended,
+        too."""
         source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
@@ -133,14 +135,14 @@ class Live:
         writer = "the launcher" if rank is None else f"rank {rank}"
         rows = [line((f"{lines} of {writer} on {clean_line(node)}:", "bad"))]
         rows += [draw_line(source, raw) for _, raw in tail]
-        rows.append(line((f"all of it in {source.file}", "dim")))
+        rows.append(line((f"the whole log is in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
         if self._printer is None:
             self._last_frame()
 
     def transcript(self, *, stages: int, logs: int) -> list[Text]:
-        """Return what was shown, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
+        """Return what was shown, in order: the last `stages` finished lines, and the last `logs` lines of the logs."""
         logged = sorted(
             (
                 (time_s, draw_line(source, raw))
@@ -166,14 +168,14 @@ class Live:
             self._write(partial(self._pipe.feed, event))
 
     def _settle(self) -> None:
-        """Show everything in the logs, before a line that comes after them."""
+        """Show everything that the logs contain so far, before a line that comes after it."""
         self._write(self._pipe.close)
         self._finish_logs(self._screen.close(width=self._out.size()[0]))
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Text]:
         """Return a line that says how many lines of launchers and libraries were not shown since the last such line, and where
-        they are; nothing if all were shown."""
+        they are. Return nothing if all lines were shown."""
         sources = [source for source in self._sources() if source.folded]
         count = sum(source.folded for source in sources)
         for source in sources:
@@ -185,7 +187,7 @@ class Live:
         return [line((f"{UNICODE.ellipsis} {format_count(count, 'line')} of {writers}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Text], *, loud: bool = False, keep: bool = True) -> None:
-        """Show lines that are final. `loud` ones are shown with --quiet as well."""
+        """Show lines that are final. `loud` lines are shown with --quiet as well."""
         if keep:
             now = time.monotonic()
             self._kept.extend((now, row) for row in rows)
@@ -214,7 +216,7 @@ class Live:
             scrolled_rows = self._take_scrolled_rows()
         self._write(
             partial(self._region.paint, scrolled_rows, rows)
-        )  # without the lock: a stopped terminal blocks no other thread
+        )  # without the lock, so that a stopped terminal blocks no other thread
 
     def _rows(self, now: float) -> list[Text]:
         height = max(1, min(self._out.size()[1] - 2, 30))
@@ -247,7 +249,7 @@ class Live:
         return guard("draw the live screen", log, self._fail)
 
     def _fail(self, warning: str) -> None:
-        """Continue as in a pipe, and say why once; lines that were not painted yet are written without colour."""
+        """Continue as in a pipe, and say why once. Lines that were not painted yet are written without colour."""
         with self._lock:
             if self._has_failed:
                 return
@@ -258,8 +260,7 @@ class Live:
             self._write(partial(self._out.write, "".join(f"{row.plain}\n" for row in rows)))
 
     def _write(self, writing: Callable[[], None]) -> None:
-        """Write, and ignore a full disk behind a redirected stream: the stream is silent from then on, and the work
-        continues."""
+        """Write, and ignore a full disk behind a redirected stream: the stream then stays silent, and the work continues."""
         try:
             writing()
         except OSError:

@@ -1,4 +1,4 @@
-"""Lines of a rank's log: their source, the part that has no newline yet, the last ones, and how each is shown."""
+"""Lines of a rank's log: their source, the part that has no newline yet, the last lines, and how each line is shown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from gpucourse.workspace.paths import RunPaths
 LAST = 20  # lines kept of every rank, for the end of a run that failed
 MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
 _NUMBERED = re.compile(r"^node-?(\d+)$")
-# A frame of a library in a traceback, and the C++ stack that torch adds to some errors: their code is not the learner's.
+# Frames of libraries in a traceback, and the C++ stack that torch adds to some errors: neither is the learner's code.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
-TABLE_MARKER = b"[table: shown with the result]"  # exercises/shared/bench.py writes it before what the result shows again
+TABLE_MARKER = (
+    b"[table: shown with the result]"  # exercises/shared/bench.py writes it before a table that the result shows again
+)
 _NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, even if each line begins with its rank
 MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
@@ -35,9 +37,9 @@ _COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
 class Source:
     """One rank of one node, or (`rank` None) the launcher of one node.
 
-    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` contains. `folded` lines of a
-    launcher or of libraries were not shown: they matter only if something is wrong with these. `code` is the exit code of a
-    rank that has ended at `ended`, by the monotonic clock. `silent`: it has printed nothing yet.
+    `missed` lines were left out since the last one that was shown. `more`: it wrote more lines than `last` contains. `folded`
+    lines of a launcher or of libraries were not shown, because they matter only if something is wrong there. `code` is the exit
+    code of a rank that ended at the time `ended` of the monotonic clock. `silent`: it has printed nothing yet.
     """
 
     node: str
@@ -57,7 +59,7 @@ class Source:
 
     @property
     def prefix(self) -> str:
-        """Return what is before each of its lines: `[n0 r1]`."""
+        """Return the prefix of each of its lines: `[n0 r1]`."""
         return f"[{short(self.node)} {'--' if self.rank is None else f'r{self.rank}'}]"
 
     @property
@@ -72,13 +74,13 @@ class Source:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether it is a rank that ended with an exit code other than 0."""
+        """Return whether this is a rank that ended with an exit code other than 0."""
         return self.code not in {None, 0}
 
     @property
     def share_done(self) -> float:
-        """Return the progress, from 0 to 1, that a bar without a newline shows: its percent, else its `3/100`; 0 without
-        either, and 1 if the rank has succeeded."""
+        """Return the progress, from 0 to 1, that a bar without a newline shows, such as `3%` or `3/100`. Return 0 if it shows
+        neither, and 1 if the rank has succeeded."""
         if self.code == 0:
             return 1.0
         if (percent := _PERCENT.search(self.partial)) is not None:
@@ -92,12 +94,12 @@ class Source:
 
     @property
     def folds_all(self) -> bool:
-        """Return whether every line is a launcher's."""
+        """Return whether every line was written by a launcher."""
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:
-        """Return the complete lines that are worth showing. Lines of launchers and libraries are counted; a table that the
-        result shows is left out."""
+        """Return the complete lines that are worth showing. Lines of launchers and libraries are only counted, and a table that
+        the result shows is left out."""
         if not self.has_to_fold(b"\n".join(lines)):
             return lines
         lines = [text for text in lines if not self._is_of_table(text)]
@@ -106,7 +108,7 @@ class Source:
         return own_lines
 
     def _is_of_table(self, text: bytes) -> bool:
-        """Return whether the line belongs to a table, which is everything from its marker to an empty line."""
+        """Return whether the line belongs to a table, which extends from its marker to the next empty line."""
         was_in_table = self.in_table
         self.in_table = TABLE_MARKER in text or (was_in_table and _NOTHING.fullmatch(text) is None)
         return was_in_table or self.in_table
@@ -128,14 +130,14 @@ class Source:
 
 
 class LineLimit:
-    """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may come in several pieces."""
+    """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may arrive in several pieces."""
 
     def __init__(self, file: str, limit: int = MAX_LINE) -> None:
         self._file, self._most = file, limit
-        self._length = 0  # of the line that has no newline yet
+        self._length = 0  # the length so far of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
-        """Return what is shown of a piece, which follows the previous one."""
+        """Return the part of a piece that is shown; the piece continues the previous one."""
         lines = piece.split(b"\n")
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
@@ -147,9 +149,9 @@ class LineLimit:
         return b"".join(pieces)
 
     def end(self) -> bytes:
-        """Return what is shown at the end of the line: how many of its bytes are left out, if any are."""
+        """Return the note at the end of a line that says how many of its bytes are left out, or nothing if none are."""
         excess, self._length = self._length - self._most, 0
-        return f" ... {excess:,} more bytes, whole in {self._file}".encode() if excess > 0 else b""
+        return f" ... {excess:,} more bytes, whole line in {self._file}".encode() if excess > 0 else b""
 
     def _cut_line(self, text: bytes) -> bytes:
         room = max(0, self._most - self._length)
@@ -158,7 +160,8 @@ class LineLimit:
 
 
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    """Yield these lines of one log without the tables that the result shows, each from its marker to an empty line."""
+    """Yield these lines of one log without the tables that the result shows; a table extends from its marker to the next empty
+    line."""
     in_table = False
     for time_s, text in lines:
         was_inside, in_table = in_table, TABLE_MARKER in text or (in_table and _NOTHING.fullmatch(text) is None)
@@ -167,7 +170,7 @@ def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[flo
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:
-    """Return the source of this piece of a log; a new one is added if this is its first piece."""
+    """Return the source of this piece of a log, after adding it if this is its first piece."""
     key = (event.node, event.rank)
     if key not in sources:
         sources[key] = Source(*key, scheduled=event.scheduled)
@@ -175,14 +178,14 @@ def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) ->
 
 
 def short(node: str) -> str:
-    """Return a node's name as a prefix has it: `n0` for `node0`."""
+    """Return the short form of a node's name for a prefix: `n0` for `node0`."""
     match = _NUMBERED.match(node)
     return f"n{match.group(1)}" if match else clean(node)[:16]
 
 
 def visible(raw: bytes) -> str:
-    """Return one line of a log as it may be shown: without text that a carriage return overwrote, and with control characters
-    spelled out."""
+    """Return one line of a log in a form that is safe to show: without text that a carriage return overwrote, and with control
+    characters spelled out."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     tail = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
@@ -190,7 +193,7 @@ def visible(raw: bytes) -> str:
 
 
 def visible_block(raw: bytes) -> str:
-    """Return many lines at once, each as `visible` shows it; fast if nothing has to be changed."""
+    """Return many lines together, each as `visible` returns it; this is fast if nothing has to be changed."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")

@@ -1,4 +1,4 @@
-"""Logs in a pipe or a file: every line of every rank, prefixed, in large writes, which wait for the reader."""
+"""Logs in a pipe or a file: every line of every rank, with a prefix, in large writes that wait for the reader."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import paint
 
-MAX_PIECE = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
+MAX_PIECE = 64 << 10  # a line without a newline is broken at this length, so that no rank can fill the memory
 
 
 class LogPipe:
-    """Prints what `feed` receives, from any thread, line by line; parts of two lines are never mixed.
+    """Prints what `feed` receives from any thread, line by line; parts of two lines are never mixed.
 
-    `fold`: lines of launchers and libraries are counted, not printed. `most`: how many bytes of a line are printed; None for
-    all. A line waits for its newline, however long: a pause of the writer must not split it.
+    With `fold`, lines of launchers and libraries are counted, not printed. `most` is the number of bytes of a line that are
+    printed, or None for all. A line waits for its newline, however long that takes, because a pause of the writer must not
+    split it.
     """
 
     def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, limit: int | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Logs on a terminal: a bounded part of what the ranks print scrolls by, and the lines that are left out are counted.
+"""Logs on a terminal: a limited part of what the ranks print scrolls by, and the lines that are left out are counted.
 
-Readers feed pieces that are already on disk; one printer shows a few lines fifteen times a second. Memory is bounded by
-LINES; a reader never waits for the terminal.
+Readers pass on pieces that are already on disk, and one printer shows a few lines fifteen times a second. LINES limits the
+memory, and a reader never waits for the terminal.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gpucourse.ui.loglines import MAX_LINE, Source, source_of, visible
 from gpucourse.ui.styles import line
 from gpucourse.ui.text import pad, wrap
 
-LINES = 2000  # lines that wait for the printer, of all ranks together
+LINES = 2000  # lines of all ranks together that wait for the printer
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
-BACKLOG = 600  # lines of one second of ticks: a burst of this many is shown whole, of a longer one only the newest
+BACKLOG = 600  # lines of one second of ticks: a burst of up to this many is shown whole, otherwise only its newest lines
 WINDOW = 16 << 10  # only the end of a larger piece can reach the screen
 HELD_S = 0.2  # after this time, a line without its newline is shown in place
 
@@ -30,7 +30,7 @@ _Key = tuple[str, int | None]  # a node and a rank
 
 
 class _Waiting(NamedTuple):
-    """A line that waits, or (`text` None) the place at which `missed` lines were left out."""
+    """A line that waits to be shown, or (`text` None) the place where `missed` lines were left out."""
 
     source: Source
     text: bytes | None
@@ -38,8 +38,8 @@ class _Waiting(NamedTuple):
 
 
 class LogScreen:
-    """Bounded: `feed` from any thread, `take` and `statuses` from the printer. `fold`: lines of launchers and libraries are
-    counted, not shown."""
+    """Keeps a limited number of lines. Any thread may call `feed`; only the printer calls `take` and `statuses`. With `fold`,
+    lines of launchers and libraries are counted, not shown."""
 
     def __init__(self, held_s: float = HELD_S, *, fold: bool = False) -> None:
         self._fold = fold
@@ -50,7 +50,7 @@ class LogScreen:
         self._silent: set[_Key] = set()  # ranks that have printed nothing yet
 
     def feed(self, event: LogBytes) -> None:
-        """Take a piece of a rank's log. Except for counting its lines, the cost does not grow with the piece."""
+        """Accept a piece of a rank's log. Apart from counting its lines, the work does not grow with the size of the piece."""
         data = event.data
         with self._lock:
             source = source_of(self._sources, event)
@@ -69,8 +69,8 @@ class LogScreen:
                 self._thin(LINES // 2)
 
     def take(self, limit: int = A_TICK, *, width: int | None = None) -> list[Text]:
-        """Return the next lines to show, broken between words into rows of at most `width` columns (None: as they are). If more
-        than BACKLOG wait, return only the newest and count the rest."""
+        """Return the next lines to show, broken between words into rows of at most `width` columns, or unbroken if `width` is
+        None. If more than BACKLOG lines wait, return only the newest and count the others."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
@@ -86,7 +86,7 @@ class LogScreen:
         return lines
 
     def close(self, *, width: int | None = None) -> list[Text]:
-        """Return all lines that still wait, including those without a newline, as `take` does."""
+        """Return all lines that still wait, including those without a newline, in the form that `take` returns."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:
@@ -97,29 +97,32 @@ class LogScreen:
         return self.take(BACKLOG, width=width)
 
     def begin_run(self, event: SilentRanks) -> None:
-        """Begin to follow another run, and forget how the ranks of an earlier one ended."""
+        """Prepare to follow another run, and forget how the ranks of an earlier run ended."""
         with self._lock:
             self._silent = {(node, rank) for node, ranks in event.ranks.items() for rank in ranks}
             for source in self._sources.values():
                 source.code = None
 
     def note_end(self, event: RankEvent) -> None:
-        """Record that a rank has ended: one that failed is shown above the progress bars of the others."""
+        """Record that a rank has ended. A rank that failed is shown above the progress bars of the others."""
         with self._lock:
             source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
             source.code, source.ended = event.code, time.monotonic()
             self._silent.discard((event.node, event.rank))
 
     def count_statuses(self) -> int:
-        """Return how many lines `statuses` has if there is room for all of them."""
+        """Return how many lines `statuses` returns if there is room for all of them."""
         with self._lock:
             return len(self._list_held())
 
     def statuses(self, limit: int = LINES) -> list[Text]:
-        """Return the incomplete lines in the order of the ranks: progress bars, and what a rank wrote before it fell silent;
-        also the ranks that failed, and those that have printed nothing yet. If there are more than `most`, return the worst
-        (those that failed, then those that have done the least) and how many are left out. If most ranks are silent, only some
-        are meant to print, and the silent ones come last."""
+        """Return, in the order of the ranks, the incomplete lines: progress bars, and what a rank wrote before it fell silent.
+        Ranks that failed and ranks that have printed nothing yet have a line as well.
+
+        If there are more than `most` lines, return the worst and how many are left out: ranks that failed come first, then
+        those that have made the least progress. If most ranks are silent, only some are meant to print, so the silent ones come
+        last.
+        """
         with self._lock:
             sources, count = self._list_held(), limit
             if len(sources) > limit:
@@ -134,7 +137,8 @@ class LogScreen:
             return rows
 
     def _list_held(self) -> list[Source]:
-        """Return the sources whose line is not complete; if there are any, also ranks that failed or have printed nothing."""
+        """Return the sources whose line is not complete. If there are any, also return the ranks that failed or have printed
+        nothing."""
         latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
         if not any(self._is_held(source, latest) for source in sources):
             return []
@@ -157,7 +161,7 @@ class LogScreen:
             return list(self._sources.values())
 
     def _end_of(self, source: Source, data: bytes) -> bytes:
-        """Return the whole lines in the last WINDOW bytes; those before are counted as missed at this place."""
+        """Return the whole lines in the last WINDOW bytes, and count those before them as missed at this place."""
         cut = data.find(b"\n", len(data) - WINDOW) + 1
         if cut == 0:
             cut = max(data.rfind(b"\n") + 1, len(data) - WINDOW)
@@ -168,7 +172,8 @@ class LogScreen:
         return data[cut:]
 
     def _thin(self, count: int) -> None:
-        """Keep the newest lines of each rank, shared out fairly: a flood from one must not displace the lines of another."""
+        """Keep the newest lines of each rank, shared out fairly, so that a flood from one rank does not displace the lines of
+        another."""
         room = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
         newest: deque[_Waiting] = deque()
         for waiting in reversed(self._waiting):
@@ -186,18 +191,19 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     if not missed:
         return []
     some = "1 line" if missed == 1 else f"{missed:,} lines"
-    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown, all in {source.file}", width, style="dim")]
+    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown; see {source.file}", width, style="dim")]
 
 
 def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:
-    """Return a line of a log after its prefix, in rows of at most `width` columns; of a very long one only the beginning."""
-    suffix = f" {UNICODE.ellipsis} whole in {source.file}" if len(raw) > MAX_LINE else ""
+    """Return a line of a log after its prefix, in rows of at most `width` columns. A very long line is cut after its
+    beginning."""
+    suffix = f" {UNICODE.ellipsis} whole line in {source.file}" if len(raw) > MAX_LINE else ""
     return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 
 
 def _draw_text(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
-    """Return the text as rows, aligned after its prefix, then the suffix. A word that is wider than a row stays whole,
-    since paths are copied."""
+    """Return the text as rows, aligned after its prefix, followed by the suffix. A word that is wider than a row stays whole,
+    because paths are copied."""
     prefix = f"{source.prefix} "
     rows = "\n".join(wrap(text, width, first=" " * cell_len(prefix)))
     return line((prefix, source.style), (rows[cell_len(prefix) :], style), (suffix, "dim"))
@@ -209,14 +215,14 @@ def _place(source: Source) -> tuple[bool, int, str]:
 
 
 def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, tuple[bool, int, str]]:
-    """Return the key that sorts the worst first. Progress counts in steps of a twentieth, so that equal ranks keep their
-    places."""
+    """Return the key that sorts the worst first. Progress is counted in steps of a twentieth, so that ranks with nearly equal
+    progress keep their places."""
     progress = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
     return not source.has_failed, source.ended if source.has_failed else 0.0, progress, _place(source)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
-    """Return how many lines each rank keeps, `count` in all: a rank with few keeps all of them."""
+    """Return how many lines each rank keeps, `count` in total. A rank with few lines keeps all of them."""
     shares: dict[_Key, int] = {}
     for number, (key, line_count) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
         shares[key] = min(line_count, (count - sum(shares.values())) // (len(counts) - number))
@@ -224,6 +230,6 @@ def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
 
 
 def _newest(partial: bytes) -> bytes:
-    """Return what a line without a newline shows now; of a very long one, only the end."""
+    """Return what a line without a newline shows now, or only its end if it is very long."""
     body = partial.rstrip(b"\r")
     return partial[body.rfind(b"\r") + 1 :][-MAX_LINE:]

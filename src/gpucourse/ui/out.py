@@ -1,4 +1,4 @@
-"""One stream to the person: the only place that writes, and the only place that handles a closed pipe."""
+"""One stream to the person: the only place that writes to it, and the only place that handles a closed pipe."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
 
 
 class Out:
-    """Writes text to a stream, whole and at once, from any thread. After the reader has closed it, it is silent.
+    """Writes each text to a stream in one piece, from any thread. After the reader has closed the stream, it writes nothing.
 
-    A full disk behind a redirected stream raises OSError once; from then on the stream is silent as well.
+    A full disk behind a redirected stream raises OSError once; after that, nothing is written either.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -33,13 +33,13 @@ class Out:
         self.place = _find_place(self._fd)
 
     def write(self, text: str) -> None:
-        """Write the text as it is. The caller has cleaned what came from outside."""
+        """Write the text unchanged. The caller has already cleaned text from outside."""
         if self.ascii:
             text = text.translate(TO_ASCII)
         self._write(text, text.endswith("\n\n"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Write the bytes as they are."""
+        """Write the bytes unchanged."""
         self._write(data, data.endswith(b"\n\n"))
 
     def _write(self, data: str | bytes, apart: bool) -> None:
@@ -52,13 +52,13 @@ class Out:
             except (OSError, ValueError) as error:
                 self.closed = True
                 if isinstance(error, ValueError) or error.errno == errno.EBADF:
-                    return  # closed by its owner; the number may belong to another file by now
+                    return  # closed by its owner; by now the descriptor may belong to another file
                 self._lead_to_nowhere()
                 if error.errno not in _GONE:
                     raise
 
     def size(self) -> tuple[int, int]:
-        """Return the columns and lines of the terminal right now; (80, 24) if it does not report them."""
+        """Return the current size of the terminal in columns and lines, or (80, 24) if it does not report one."""
         try:
             columns, lines = os.get_terminal_size(self._fd if self._fd is not None else -1)
         except OSError:
@@ -71,7 +71,7 @@ class Out:
             self._stream.write(data.decode(self.encoding, "replace"))
             self._stream.flush()
             return
-        # Write to the descriptor: on a terminal that another program set to non-blocking, Python's buffer writes only a part.
+        # Write to the descriptor itself: if another program has made the terminal non-blocking, Python's buffer loses a part.
         self._stream.flush()
         remaining = memoryview(data)
         while remaining:
@@ -94,7 +94,7 @@ class Out:
 
 
 def _find_place(fd: int | None) -> object:
-    """Return what identifies the file or pipe: two streams to the same place are read as one text (`2>&1`)."""
+    """Return a value that identifies the file or pipe, because two streams to the same place are read as one text (`2>&1`)."""
     try:
         status = os.fstat(fd) if fd is not None else None
     except OSError:

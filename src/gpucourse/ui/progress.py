@@ -1,4 +1,5 @@
-"""The progress of a command as a tree: stages, and under each its resources and nodes. Makes lines; prints nothing."""
+"""The progress of a command as a tree: stages, and under each stage its resources and nodes. This module makes lines; it prints
+nothing."""
 
 from __future__ import annotations
 
@@ -13,21 +14,21 @@ from gpucourse.ui.styles import line
 from gpucourse.ui.text import clean_line, format_count, pad
 from gpucourse.units import format_seconds
 
-LISTED_AFTER_S = 5.0  # the parts of a longer stage are listed, to show what took the time
-EACH = 8  # up to this many children are listed one by one when their stage ends; more become one line
+LISTED_AFTER_S = 5.0  # the parts of a stage that takes longer are listed, to show where the time went
+EACH = 8  # up to this many parts are listed one by one when their stage ends; more share one line
 MAX_AT_ONCE = 40  # this many parts of a stage are listed as they end; later ones that succeed are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
-_NAMES, _MIN_NAME = 40, 20  # columns of the names, so that times are under each other
+_NAMES, _MIN_NAME = 40, 20  # columns of the names, so that the times are aligned
 _TIMES = 12  # columns of a time, and of the sign before the name
-_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left by its colour alone.
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left only by its colour.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
 
 @dataclass
 class Resource:
-    """A resource of Terraform inside its stage."""
+    """A Terraform resource that belongs to a stage."""
 
     address: str
     action: str
@@ -39,8 +40,8 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and its events since. `announced`: its first line was shown; until then the lines about its
-    parts are in `waiting`."""
+    """A stage that has begun, and its events since then. `announced`: its first line has been shown. Until then, the lines
+    about its parts are in `waiting`."""
 
     name: str
     text: str
@@ -54,20 +55,21 @@ class OpenStage:
 
     @property
     def good_resources(self) -> list[Resource]:
-        """Return its resources that are done."""
+        """Return the resources that are done."""
         return [resource for resource in self.resources.values() if resource.seconds is not None and resource.ok]
 
     @property
     def good_nodes(self) -> dict[str, list[NodeEvent]]:
-        """Return its nodes of which no step failed."""
+        """Return the nodes without a failed step."""
         return {name: events for name, events in self.nodes.items() if all(event.ok for event in events)}
 
 
 class Progress:
-    """Receives the events of one command; returns the lines that are finished, and those that still change.
+    """Receives the events of one command, and returns the lines that are finished and those that still change.
 
-    A stage that succeeds quickly is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are listed
-    as they end, below their stage, for a reader who sees no lines change in place. `columns`: how long a line may be.
+    A stage that succeeds quickly is one line. With `verbose`, its resources and nodes are always listed. With `at_once`, they
+    are listed as they end, below their stage, for a reader who sees no lines change in place. `columns` is the maximum length
+    of a line.
     """
 
     def __init__(self, *, at_once: bool = False, verbose: bool = False, columns: int = 80) -> None:
@@ -77,13 +79,13 @@ class Progress:
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Text]:
-        """Handle a stage that began or ended. At its end, return its lines and its children's; before that, none unless its
-        silence is to be announced at once."""
+        """Handle a stage that began or ended. When it ends, return its lines and those of its parts. When it begins, return
+        nothing, unless it has a note about its silence that must be shown immediately."""
         if event.seconds is None:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []
         stage = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
-        if stage.resources:  # the plan is done; the next stack begins a new count
+        if stage.resources:  # the plan is done; the count begins again for the next stack
             self._planned.clear()
         if stage.announced:
             word = "done" if event.ok else "failed"
@@ -96,17 +98,17 @@ class Progress:
         return [end, *(_list_children(stage) if is_listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
-        """Handle an event of a Terraform resource. Return the line of a finished one if it is to be shown now."""
+        """Handle an event of a Terraform resource. Return the line of a finished one if it has to be shown now."""
         if event.state == "planned":
             if event.action in COUNTED:
                 self._planned.add(event.address)
             return []
         stage = self._current()
-        # Everything of a lab on AWS is in this one module, so its name adds nothing.
+        # All resources of a lab on AWS are in this one Terraform module, so its name adds nothing.
         name = event.address.removeprefix("module.lab.")
         resources = stage.resources if stage else {}
         resource = resources.setdefault(event.address, Resource(name, event.action, now))
-        if resource.action != event.action:  # replaced: removed, then created
+        if resource.action != event.action:  # replacing means removing, then creating
             resource = resources[event.address] = Resource(name, event.action, now)
         resource.detail = event.detail or resource.detail
         if event.state not in {"done", "failed"}:
@@ -115,14 +117,14 @@ class Progress:
         return self._part(stage, [_draw_resource(resource)], now, ok=resource.ok)
 
     def node(self, event: NodeEvent, now: float) -> list[Text]:
-        """Handle a step of a node. Return its line if it is to be shown now."""
+        """Handle a step of a node. Return its line if it has to be shown now."""
         stage = self._current()
         if stage is not None:
             stage.nodes.setdefault(event.node, []).append(event)
         return self._part(stage, _draw_node(event.node, [event]), now, ok=event.ok)
 
     def _part(self, stage: OpenStage | None, rows: list[Text], now: float, *, ok: bool) -> list[Text]:
-        """Return the lines to show at once about a part that has ended."""
+        """Return the lines to show immediately about a part that has ended."""
         if stage is None:
             return rows if self._verbose or not ok else []
         if not self._at_once:
@@ -136,7 +138,7 @@ class Progress:
         return []
 
     def _announce(self, stage: OpenStage, rows: list[Text]) -> list[Text]:
-        """Return these lines after the first line of their stage and the lines that waited for it."""
+        """Return these lines, preceded by the first line of their stage and by the lines that waited for it."""
         silence = f" ({stage.silence} {UNICODE.ellipsis})" if stage.silence else ""
         head = [] if stage.announced else [line(f"{UNICODE.dot} ", (f"{clean_line(stage.text)}{silence}", "strong"))]
         waiting, stage.waiting, stage.announced = stage.waiting, [], True
@@ -148,7 +150,7 @@ class Progress:
             stage.silence = ""
 
     def end_open_stages(self, now: float, *, has_failed: bool) -> list[Text]:
-        """Return the lines of the stages that never ended, because the command ended early."""
+        """Return the lines of the stages that were still open when the command ended early."""
         sign = _BAD if has_failed else _BROKEN_OFF
         stages, self._open = list(self._open.values()), {}
         return [
@@ -162,8 +164,8 @@ class Progress:
         ]
 
     def rows(self, now: float, height: int, width: int) -> list[Text]:
-        """Return the lines that change in place, at most `height` of `width` columns: stages, each with its time
-        and, below it, the parts that most need attention."""
+        """Return the lines that change in place, at most `height` lines of `width` columns: each stage with its time and, below
+        it, the parts that most need attention."""
         spinner = UNICODE.frame(now)
         heads, rows = len(self._open), []
         room = max(0, height - heads)
@@ -215,7 +217,7 @@ class Progress:
         return rows
 
     def _count_unlisted(self, stage: OpenStage) -> list[Text]:
-        """Return one line for each action on the parts that went well, if not all of them were listed."""
+        """Return one line for each action on the parts that succeeded, if not all of them were listed."""
         if not stage.announced or stage.parts <= MAX_AT_ONCE or self._verbose:
             return []
         return _summarize_good(stage)
@@ -233,13 +235,13 @@ def _list_good(stage: OpenStage) -> list[Text]:
 
 
 def _list_children(stage: OpenStage) -> list[Text]:
-    """Return the lines of all parts at the end of their stage: if many went well, one line for these."""
+    """Return the lines of all parts at the end of their stage. If many succeeded, these share one line for each action."""
     many = len(stage.good_resources) > EACH or len(stage.good_nodes) > EACH
     return (_summarize_good(stage) if many else _list_good(stage)) + _list_failed(stage)
 
 
 def _summarize_good(stage: OpenStage) -> list[Text]:
-    """Return one line for each action on resources, and for each step of nodes, with the slowest."""
+    """Return one line for each action on resources and one for each step of nodes, with the slowest of them."""
     rows = []
     resources, nodes = stage.good_resources, stage.good_nodes
     for action in dict.fromkeys(resource.action for resource in resources):
@@ -278,7 +280,7 @@ def _describe_step(event: NodeEvent) -> str:
 
 
 def _format_growing(seconds: float) -> str:
-    """Format a time that grows: a tenth of a second is the finest step that the eye can follow."""
+    """Format a time that is still growing, in tenths of a second: the eye cannot follow a finer step."""
     return f"{seconds:.1f} s" if seconds < 120 else format_seconds(seconds)
 
 

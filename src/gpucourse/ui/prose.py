@@ -1,4 +1,4 @@
-"""Lessons: Markdown as rich draws it, with headings as in a book. A separate module, because its import takes 30 ms."""
+"""Lessons: Markdown as rich draws it, with headings as in a book. This is a separate module because its import takes 30 ms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 class _Heading(HeadingElement):
-    """A heading on the left, as in a book; rich centres the first two levels and draws boxes around them."""
+    """A heading on the left, as in a book. rich would centre the first two levels and draw boxes around them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
@@ -28,7 +28,7 @@ class _Picture(ImageItem):
 
 
 class Lesson(Markdown):
-    """A lesson to draw, made of (clean) Markdown."""
+    """A lesson to draw, made from Markdown that has already been cleaned."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {"heading_open": _Heading, "image": _Picture}
 

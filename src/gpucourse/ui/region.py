@@ -1,4 +1,4 @@
-"""The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it. rich draws it."""
+"""The region at the bottom of the terminal, whose lines change in place. Finished lines scroll away above it. rich draws it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output; terminals wi
 
 
 class Region:
-    """Paints frames on one terminal. Not thread-safe: its owner paints from one thread at a time."""
+    """Paints frames on one terminal. It is not thread-safe: its owner must not paint from two threads at the same time."""
 
     def __init__(self, out: Out, *, colour: bool) -> None:
         self._out = out
@@ -29,11 +29,11 @@ class Region:
             self, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
         self._rows: list[Text] = []
-        self._page = out.apart, out.written_at  # of what stays on the terminal
+        self._page = out.apart, out.written_at  # the state of the text that stays on the terminal
 
     @property
     def columns(self) -> int:
-        """Return how long a line may be: the last column stays empty."""
+        """Return the maximum length of a line, which leaves the last column empty."""
         return self._out.size()[0] - len(ASCII_ELLIPSIS if self._out.ascii else UNICODE.ellipsis)
 
     def __rich__(self) -> Group:
@@ -41,7 +41,7 @@ class Region:
         return Group(*self._rows)
 
     def paint(self, rows_above: Sequence[Text], rows: Sequence[Text]) -> None:
-        """Let `above` (finished lines) scroll away and show `rows` below them, all in one write: nothing flickers."""
+        """Let `above` (finished lines) scroll away and show `rows` below them, in a single write, so that nothing flickers."""
         width, height = self._out.size()
         if not self._rows:
             self._page = self._out.apart, self._out.written_at
@@ -71,24 +71,25 @@ class Region:
         self._live.stop()
 
     def _erase_wrapped(self, width: int) -> None:
-        """Erase the rows that lines of the region have wrapped into since the terminal was made narrower; rich counts lines."""
+        """Erase the extra rows that lines of the region occupy after the terminal has become narrower, because rich counts only
+        lines."""
         extra_rows = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
         self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * extra_rows))
 
 
 class _Frames:
-    """The stream that rich writes to: each write is one frame. rich erases all lines before it draws them; with
-    `overwrite`, they are overwritten instead, so that a terminal that shows half a frame shows no gap."""
+    """The stream that rich writes to; each write is one frame. rich erases all lines before it draws them. With `overwrite`,
+    they are overwritten instead, so that a terminal that shows half a frame shows no gap."""
 
     def __init__(self, out: Out) -> None:
         self._out = out
         self.overwrite = True
 
     def write(self, text: str) -> None:
-        """Write a frame that the terminal shows at once."""
+        """Write a frame that the terminal shows as a whole."""
         if text and self.overwrite:
             text = text.replace("\x1b[2K", "").replace("\n", "\x1b[K\n") + "\x1b[J"
         self._out.write(text and f"{_BEGIN}{text}{_END}")
 
     def flush(self) -> None:
-        """Do nothing: every frame was written at once."""
+        """Do nothing, because every frame is written immediately."""

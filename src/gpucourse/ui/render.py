@@ -1,5 +1,5 @@
-"""A view as text, drawn by rich. One layout for a pipe and for a terminal; a terminal also gets its width, colours and drawn
-lessons."""
+"""A view as text, drawn by rich. A pipe and a terminal get the same layout; a terminal also gets its own width, colours and
+formatted lessons."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from gpucourse.ui.tables import (
 from gpucourse.ui.text import clean, clean_line, pad, wrap
 
 NEXT = "Next: "
-PIPE_PROSE = 92  # columns of running text if the width of the reader's window is not known
+PIPE_PROSE = 92  # columns of running text if the width of the reader's window is unknown
 MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window is
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
-    """Return the view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they need to
+    """Return the view as text that ends in a newline. If `width` is None (a pipe), tables and facts are as wide as they need to
     be."""
     parts = [_head(view, width), *(_block(part, width) for part in view.blocks if has_content(part)), _foot(view, width)]
     texts = [draw(*part, width=width, colour=colour) for part in parts]
@@ -78,14 +78,14 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
         from gpucourse.ui.prose import Lesson
 
         yield Constrain(Lesson(clean(part.text)), _prose_width(width))
-    else:  # exactly these characters, tabs too
+    else:  # exactly these characters, including tabs
         text = clean(part.text)
         yield Segments([Segment(text.strip("\n") if isinstance(part, Markdown) else text)], new_lines=True)
 
 
 def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
-    """Yield columns under their titles; for a terminal, add a thin rule between them and a line about columns that have no
-    room."""
+    """Yield columns under their titles. On a terminal, put a thin rule below the titles, and name the columns that had no room
+    in a line below the table."""
     table, sizes, left_out = lay_out(table, width)
     ruled = width is not None
     grid = Grid(
@@ -107,9 +107,10 @@ def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Text]:
-    """Yield names, filled to the same width, and their values; long names are above their values if these have little room.
+    """Yield names, padded to the same width, and their values. If the values would have little room, long names are put on a
+    line above them.
 
-    A path longer than the line stays one word, which the terminal wraps and copies whole.
+    A path longer than the line stays one word, so that the terminal wraps it and copies it whole.
     """
     indent = " " * GAP if part.title else ""
     names = [clean_line(name) for name, _ in part.pairs]
@@ -142,7 +143,7 @@ def _rows(part: Lines, width: int | None) -> Iterator[Text]:
 
 
 def _hang_lines(lead: str, texts: Sequence[str], style: str) -> Iterator[Text]:
-    """Yield the lines of one value: the first after its lead, the others aligned below it."""
+    """Yield the lines of one value: the first line after its lead, the others aligned below it."""
     for number, text in enumerate(texts):
         yield line((" " * cell_len(lead) if number else lead, "dim"), (text, style))
 

@@ -27,7 +27,7 @@ LOGS = 24  # lines of logs
 _BACKGROUND, _FOREGROUND = (22, 27, 34), (214, 221, 229)
 _NORMAL = [(72, 79, 88), (255, 123, 114), (86, 211, 100), (227, 179, 65), (121, 165, 255), (210, 153, 255), (86, 212, 221)]
 _BRIGHT = [(110, 118, 129), (255, 161, 152), (126, 231, 135), (242, 204, 96), (165, 198, 255), (226, 186, 255), (138, 229, 235)]
-# The frame of the picture. Its fonts are those of the reader's system: rich's own frame loads some from the network.
+# The frame of the picture. It uses fonts of the reader's system; rich's own frame loads some from the network.
 _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
 <style>
 .{unique_id}-matrix {{
@@ -54,7 +54,7 @@ _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
 
 
 def capture(path: Path, *, command: str, live: Live, view: View, mode: str) -> None:
-    """Store the screen of a command: how it was typed, its stages, the end of its logs, its result.
+    """Store the screen of a command: the command as it was typed, its stages, the end of its logs, and its result.
 
     The picture is the same for a terminal, a pipe and a quiet command. Raises StorageError.
     """

@@ -1,4 +1,4 @@
-"""rich, as this program uses it: styles named by words of this program, and consoles that are told what their stream can do."""
+"""rich, as this program uses it: styles with the program's own names, and consoles that are told what their stream can show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.theme import Theme
 
-RANK_STYLES = 6  # ranks side by side differ clearly; red and yellow are kept for what went wrong
+RANK_STYLES = 6  # neighbouring ranks differ clearly; red and yellow are reserved for things that went wrong
 _PIPE_COLUMNS = 1 << 16  # nothing is wrapped
 _THEME = Theme(
     {
@@ -31,21 +31,22 @@ _THEME = Theme(
 )
 
 
-Piece = str | tuple[str, str] | Text  # a text, with its style or plain
+Piece = str | tuple[str, str] | Text  # a text, with a style or plain
 
 
 def line(*pieces: Piece) -> Text:
-    """Make one line of pieces. It is shown as it is: neither wrapped nor cut."""
+    """Make one line from pieces. It is shown unchanged, neither wrapped nor cut."""
     return Text.assemble(*pieces, no_wrap=True, overflow="ignore")
 
 
 def paint(text: str, style: str) -> str:
-    """Return the text in one style's ANSI colours, without a console: for logs in a pipe."""
+    """Return the text in the ANSI colours of a style, without a console; this is for logs in a pipe."""
     return _THEME.styles[style].render(text)
 
 
 def make_console(file: IO[str], *, width: int | None, colour: bool, record: bool = False) -> Console:
-    """Make a console that writes to a file, for a terminal of `width` columns or (None) for a pipe. Text is never markup."""
+    """Make a console that writes to a file, for a terminal of `width` columns or, if `width` is None, for a pipe. Text is never
+    markup."""
     return Console(
         file=file,
         width=width or _PIPE_COLUMNS,
@@ -66,7 +67,7 @@ def make_console(file: IO[str], *, width: int | None, colour: bool, record: bool
 
 
 def draw(*parts: RenderableType, width: int | None = None, colour: bool = False) -> str:
-    """Return the parts as text, one below the other, without spaces at the ends of lines."""
+    """Return the parts as text, one below another, without spaces at the ends of lines."""
     page = StringIO()
     make_console(page, width=width, colour=colour).print(Group(*parts), crop=False)
     return "\n".join(row.rstrip() for row in page.getvalue().split("\n"))

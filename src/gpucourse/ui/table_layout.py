@@ -1,7 +1,7 @@
-"""Which columns of a table have room, and how wide each is: rich would cut words, or break them between two rows.
+"""Chooses the columns of a table that have room, and their widths; rich would cut words, or break them between two rows.
 
-A pipe has room for everything. A terminal drops empty columns; then titles use several lines, cells that wrap become narrower,
-spare columns are dropped, and finally other columns, which a line below the table names.
+A pipe has room for everything. A terminal drops empty columns first. Then titles use several lines, cells that wrap become
+narrower, and spare columns are dropped. Finally other columns are dropped, and a line below the table names them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Table, text_of
 from gpucourse.ui.text import clean_line
 
-GAP = 2  # columns between two columns of a table
-MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: while spare columns can still be dropped, and after that
+GAP = 2  # blank columns between two columns of a table
+MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: as long as spare columns can be dropped, and afterwards
 MAX_WORD = 24  # a word of at most this many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 
 
 class Layout(NamedTuple):
-    """The columns that have room, the width of each (None: as its cells need), and the titles of those that have none."""
+    """The columns that have room, the width of each (None: as wide as its cells need), and the titles of the columns that have
+    no room."""
 
     table: Table
     sizes: tuple[int | None, ...]
@@ -29,7 +30,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(table: Table, width: int | None) -> Layout:
-    """Lay out the table for that many columns of a terminal, or for a pipe (None)."""
+    """Lay out the table for a terminal with that many columns, or for a pipe (None)."""
     if width is None:
         return Layout(table, (None,) * len(table.columns))
     columns = range(len(table.columns))
@@ -44,8 +45,8 @@ def lay_out(table: Table, width: int | None) -> Layout:
 
 
 def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
-    """Return the columns' widths, at most `width` in all; None if that is impossible. Titles become narrower first, then cells
-    that wrap."""
+    """Return the widths of the columns, at most `width` in total, or None if that is impossible. Titles become narrower first,
+    then cells that wrap."""
     min_width = MIN_WIDTH if any(column.spare for column in table.columns) else MIN_WIDTH_LAST
     sizes, bodies, floors = [], [], []
     for i, column in enumerate(table.columns):

@@ -1,6 +1,7 @@
-"""The output of a command, as data: a `View` of a few kinds of parts. `render` draws it.
+"""The output of a command, as data: a `View` made of a few kinds of blocks. `render` draws it.
 
-Text in a view may come from anywhere: the code that draws it cleans it. A style is a word of this program, never a colour.
+Text in a view may come from anywhere, so the code that draws it cleans it. A style is one of this program's names, never a
+colour.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Content = str | Cell
 
 
 class Column(NamedTuple):
-    """A column of a table. In a narrow terminal, cells that `wrap` use several lines, and `spare` columns are dropped first."""
+    """A column of a table. On a narrow terminal, cells that `wrap` use several lines, and `spare` columns are dropped first."""
 
     title: str
     align: Align = "left"
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of cells, one for each column. `total`: how many rows there are, if these are only some of them."""
+    """Rows with one cell for each column. `total` is the number of all rows, if the table has only some of them."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Content]]
@@ -42,14 +43,15 @@ class Table(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Names and values, one a line, the values aligned."""
+    """Names and values, one pair on each line, with the values aligned."""
 
     pairs: Sequence[tuple[str, Content]]
     title: str = ""
 
 
 class Items(NamedTuple):
-    """A list, each item after a bullet or, `numbered`, after its number from 1. `style`: that of items without one."""
+    """A list with a bullet or, if `numbered`, a number from 1 before each item. `style` is the style of items that have
+    none."""
 
     items: Sequence[Content]
     title: str = ""
@@ -58,7 +60,7 @@ class Items(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Texts below each other, each wrapped by itself, with the lines after its first one indented."""
+    """Texts below each other. Each is wrapped separately, with all of its lines except the first indented."""
 
     rows: Sequence[Content]
 
@@ -71,14 +73,14 @@ class Paragraph(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines to copy: never wrapped, never cut."""
+    """Lines to copy, which are never wrapped or cut."""
 
     text: str
     title: str = ""
 
 
 class Markdown(NamedTuple):
-    """A lesson. Plain text keeps its source, which reads well by itself."""
+    """A lesson. As plain text it stays Markdown, which is easy to read unformatted."""
 
     text: str
 
@@ -87,11 +89,11 @@ Block = Table | Facts | Items | Lines | Paragraph | Code | Markdown
 
 
 class View(NamedTuple):
-    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end, and what to do next. A block
+    """A whole screen: a heading, blocks with a blank line between them, dim lines at the end, and what to do next. A block
     without content is not shown, not even its title.
 
-    `headline` says in one line how it went: it is below the title, and --quiet shows nothing else. `next` is a command, or
-    what to do. `mode` is the mode of the nodes of the view: for `local`, the console says once that these are simulated.
+    `headline` says in one line how it went; it is below the title, and --quiet shows nothing else. `next` is a command, or says
+    what to do. `mode` is the mode of the nodes in the view: for `local`, the console says once that they are simulated.
     """
 
     title: str = ""
@@ -113,17 +115,17 @@ def wrapped(title: str) -> Column:
 
 
 def strong(title: str) -> Column:
-    """Make a column of names, which stand out."""
+    """Make a column of names that stand out."""
     return Column(title, style="strong")
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:
-    """Make a table; a column that is only a title is aligned left."""
+    """Make a table. A column that is given only as a title is aligned left."""
     return Table([column if isinstance(column, Column) else Column(column) for column in columns], list(rows), title)
 
 
 def facts(pairs: Iterable[tuple[str, Content | None]], *, title: str = "") -> Facts:
-    """Make facts, without those that have no value."""
+    """Make facts, leaving out those that have no value."""
     return Facts([(name, value) for name, value in pairs if value is not None and text_of(value)], title)
 
 

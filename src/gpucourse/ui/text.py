@@ -1,4 +1,5 @@
-"""Text from outside, made safe to show: no control character reaches the terminal raw; and numbers in words."""
+"""Makes text from outside safe to show: no control character reaches the terminal. Also formats counts, points, ages and
+prices."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from pathlib import Path
 
-# Every alternative begins with a character, not with a class or a group: then `re` looks for these alone, eight times as fast.
+# Every alternative begins with a character, not with a class or a group: `re` can then search for it eight times as fast.
 # A whole escape sequence means nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
-# A text also ends when another one begins: otherwise many that never end would each be read to the end of the line.
+# A text also ends where another begins: otherwise each of many unfinished ones would be read to the end of the line.
 _TEXT = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"
     rf"|\x1b[\]PX^_]{_TEXT}|\x90{_TEXT}|\x98{_TEXT}|\x9d{_TEXT}|\x9e{_TEXT}|\x9f{_TEXT}"
     r"|\x1b[ -/]+[0-~]|\x1b[0-OQ-WYZ\\`-~]"
 )
-# What is left of C0 and C1, DEL, lone surrogates, line separators, and the characters that turn the writing direction.
+# The rest of C0 and C1, DEL, lone surrogates, line separators, and the characters that change the writing direction.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
 _UNSAFE = re.compile(_CONTROL)
 _SPACE = re.compile(r"\s+")
@@ -30,7 +31,7 @@ _WORD = re.compile(r"\s*\S+")
 
 
 def clean(text: str) -> str:
-    """Return the text without escape sequences, and with other control characters spelled out (`\\x07`); tab and newline stay
+    """Return the text without escape sequences, and with other control characters spelled out (`\\x07`). Tabs and newlines stay
     unchanged."""
     if text.isprintable():
         return text
@@ -38,7 +39,7 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """Clean a text as `clean` does, on one line: every run of white space becomes one space."""
+    """Clean a text as `clean` does, and put it on one line by turning every run of white space into one space."""
     return _SPACE.sub(" ", clean(text)).strip()
 
 
@@ -48,9 +49,10 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = None) -> list[str]:
-    """Break text into lines of at most `width` columns (None: as long as they are), indented with `first`, then with `indent`.
+    """Break text into lines of at most `width` columns, or only at its line breaks if `width` is None. The first line is
+    indented with `first`, the others with `indent`.
 
-    A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; rich would break it.
+    A paragraph keeps its own indent. A word longer than the line stays whole, because paths are copied; rich would break it.
     """
     indent = " " * cell_len(first) if indent is None else indent
     lines: list[str] = []
@@ -69,7 +71,7 @@ def format_count(number: int, noun: str, nouns: str = "") -> str:
 
 
 def format_points(points: float) -> str:
-    """Format points with one decimal at most: `3.4`, `25`."""
+    """Format points with at most one decimal: `3.4`, `25`."""
     return f"{points:.1f}".removesuffix(".0")
 
 
@@ -80,7 +82,7 @@ def shorten_path(path: Path) -> str:
 
 
 def age(seconds: float) -> str:
-    """Format how old something is, as coarsely as a person would say it."""
+    """Format the age of something, as coarsely as a person would say it."""
     if seconds < 120:
         return f"{max(0.0, seconds):.0f} s"
     minutes = int(seconds // 60)
@@ -90,8 +92,8 @@ def age(seconds: float) -> str:
 
 
 def usd(amount: Decimal) -> str:
-    """Format USD for a person: `$3.07`; below a cent `less than $0.01`, so that only zero is shown as zero."""
-    from decimal import ROUND_HALF_UP, Decimal  # 3 ms, which most commands do not need
+    """Format USD for a person: `$3.07`. An amount below a cent is `less than $0.01`, so that only zero is shown as zero."""
+    from decimal import ROUND_HALF_UP, Decimal  # takes 3 ms, and most commands do not need it
 
     if 0 < amount < Decimal("0.01"):
         return "less than $0.01"
@@ -99,7 +101,7 @@ def usd(amount: Decimal) -> str:
 
 
 def hourly(amount: Decimal | None) -> str:
-    """Format USD an hour: `$1.53 an hour`; `not known` for None."""
+    """Format USD per hour, `$1.53 an hour`, or `not known` for None."""
     return "not known" if amount is None else f"{usd(amount)} an hour"
 
 
@@ -117,7 +119,7 @@ def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[
 
 
 def _spell_out(match: re.Match[str]) -> str:
-    """Return the number of a character that must not be shown."""
+    """Return the escaped code of a character that must not be shown."""
     code = ord(match[0])
     number = code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code  # a byte of a file name that is not UTF-8
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -39,7 +39,7 @@ def test_leaks_leaves_a_lab_that_is_on_record(lab_owner: CloudLearner) -> None:
     assert document["account"] == hand_made.ACCOUNT
     lab_owner.account.deny("ec2:TerminateInstances")
     stuck = lab_owner.types("leaks", "--clean", "--yes", code=8)
-    assert "2 things of the course are in the account, and no lab on record explains them" in stuck.err
+    assert "2 course resources are in the account, and no recorded lab accounts for them" in stuck.err
     assert "ec2:TerminateInstances" in stuck.out
     assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {untracked}" in stuck.out
     lab_owner.account.calm()

@@ -50,7 +50,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearn
     assert f"instances   node0 {first}, node1 {second}" in result.out
     assert "$1.54 an hour" in result.out
     assert "deadline    in 3 h 5" in result.out
-    assert re.search(r"idle agent  node0: in use \(SSH sessions: 1\)\n {14}node1: idle; ends it in 1[01] min", result.out)
+    assert re.search(r"idle agent  node0: in use \(SSH sessions: 1\)\n {14}node1: idle; will be ended in 1[01] min", result.out)
     assert "backstop    AWS itself ends it at 20" in result.out
     [stack] = lab_owner.documents("status")["stacks"]
     assert stack["healthy"] is True

@@ -17,7 +17,7 @@ def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> No
     assert "b. in the sea" in said.out
     result = learning.types("answer", "1.1", typing="82\n\n")
     assert result.out.startswith("3 of 5 busy"), "the first open question"
-    assert "Question 3 is the first one to answer; --set NAME=ANSWER changes an earlier answer." in result.err
+    assert "Question 3 is the first to answer; --set NAME=ANSWER changes an earlier answer." in result.err
     assert "Your answer so far: b" in result.out
     assert "3 right" in result.out
     learning.types("answer", "1.1", "--set", "power=70")

@@ -105,7 +105,7 @@ def test_install_completion_names_the_shells_that_it_supports(
     monkeypatch.setenv("SHELL", shell)
     answer = type_line("--install-completion")
     assert answer.code == 2
-    assert "there is completion for bash, zsh, fish" in answer.err
+    assert "completion exists for bash, zsh, fish" in answer.err
     assert "gpucourse --install-completion bash" in answer.err
 
 

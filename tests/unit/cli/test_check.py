@@ -57,6 +57,6 @@ def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(le
     assert "not yet: it is not kill-rank" in wrong
     assert "Look at the litres." in wrong
     refused = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
-    assert "--rank is for faults of a rank, not for one in the code" in refused
+    assert "--rank is for faults of a rank, not for a fault in the code" in refused
     document = learning.types("check", "1.1", "--diagnosis", "ten-times", "--json").document["diagnosis"]
     assert (document["right"], document["explanation"]) == (True, "The river is small.")

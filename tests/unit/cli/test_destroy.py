@@ -31,7 +31,7 @@ def test_destroy_that_is_interrupted_says_what_to_type(learning: Learning, monke
     deployments.save(learning.open_context().paths, deployment())
     monkeypatch.setattr("gpucourse.labs.destroy.destroy", interrupt)
     message = learning.types("destroy", "--all", code=130).err
-    assert "interrupted while labs were taken down; some may still be there" in message
+    assert "interrupted while labs were being taken down; some may still be there" in message
     assert "gpucourse destroy --all" in message
 
 

@@ -14,7 +14,7 @@ def make_resource(*, is_visible: bool) -> CloudResource:
 @pytest.mark.parametrize(
     ("seen", "words", "hint"),
     [
-        ([True], "1 thing of the course is in the account, and no lab on record explains it", "gpucourse leaks --clean"),
+        ([True], "1 course resource is in the account, and no recorded lab accounts for it", "gpucourse leaks --clean"),
         ([True, False, True], "2 things of the course are in the account", "gpucourse leaks --clean"),
         ([False], "not everything could be checked (instance), so something may be left", "gpucourse doctor --policy"),
     ],

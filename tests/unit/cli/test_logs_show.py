@@ -44,7 +44,7 @@ def test_logs_cuts_long_lines_for_a_terminal_alone(
     shown = text.read()
     if terminal:
         assert shown.count("x") == 2000
-        assert "2,998,000 more bytes, whole in" in shown
+        assert "2,998,000 more bytes, whole line in" in shown
         assert [line.split()[-1] for line in shown.splitlines() if "x" not in line and "bytes" not in line] == [
             "before",
             "after",

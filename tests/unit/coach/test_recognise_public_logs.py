@@ -84,7 +84,7 @@ def test_advice_about_a_busy_port_depends_on_who_chose_it() -> None:
     busy = read_evidence("pe-rpc-port")
     assert "another port" in recognise(busy)[0].next
     diagnosis = recognise(replace(busy, typed="MASTER_PORT=23456 python main.py"))[0]
-    assert diagnosis.next.startswith("the script names port 29500 itself")
+    assert diagnosis.next.startswith("the script sets port 29500 itself")
     assert "another port" in recognise(replace(busy, typed="MASTER_PORT=29500 python main.py"))[0].next
 
 

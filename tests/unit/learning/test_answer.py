@@ -30,7 +30,7 @@ def test_answer_with_a_wrong_number_shows_the_recorded_one_after_the_last_attemp
     assert "44 % is incorrect; one more attempt counts" in result.out
     result = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
     assert "you said 45 %; your recording shows 78 to 96 %" in result.out
-    assert "1 of 5 answers are not right: busy" in result.err
+    assert "1 of 5 answers are wrong: busy" in result.err
     assert learning.types("answer", "1.1", "--set", "power=70", "--set", "busy=80").out.count("not measured: needs a GPU") == 1
 
 

@@ -22,7 +22,7 @@ def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
     for words, message in (
         (["1.2", "--run", bad.id], f"run {bad.id} is a run of 1.1, not of 1.2"),
         (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
-        (["--all", "--run", bad.id], "--run needs one exercise, and no --diagnosis"),
+        (["--all", "--run", bad.id], "--run needs one exercise, without --diagnosis"),
     ):
         assert message in " ".join(learning.types("check", *words, code=2).err.split())
 
@@ -43,7 +43,7 @@ def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning)
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
     result = learning.types("check", "--all", code=5)
-    assert "No longer passed: 1.1" in result.out
+    assert "No longer passing: 1.1" in result.out
     assert "flows: 1.5 l" in result.out
     assert verdict_of(learning)["verdict"] == "failed"
     assert "0 of 2 exercises passed" in learning.types("list").out

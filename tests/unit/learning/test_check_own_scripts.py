@@ -59,4 +59,7 @@ def test_check_script_says_which_script_of_that_name(learning: Learning) -> None
     learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
     message = " ".join(learning.types("check", "train.py").err.split())
-    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in message
+    assert (
+        f"run {second.id} is a run of /home/me/b/train.py; /home/me/a/train.py has runs, too: choose one with --run RUN"
+        in message
+    )

@@ -67,7 +67,7 @@ def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Lear
     assert "0 of 2 exercises passed" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
     output = learning.types("check", "--all", code=5).out
-    assert "No longer passed: 1.1" in output
+    assert "No longer passing: 1.1" in output
     assert f"run {own_run.id} ran a script of your own" in " ".join(output.split())
     assert "0 of 2 exercises passed" in learning.types("list").out
 

@@ -168,7 +168,7 @@ def test_show_tail_shows_the_last_lines_of_a_rank(*, moving: bool, quiet: bool) 
     emulator.feed(text.getvalue())
     assert emulator.lines[0] == "last 8 lines of rank 1 on node1:"
     assert emulator.lines[1:3] == ["[n1 r1] line 2993", "[n1 r1] line 2994"]
-    assert emulator.lines[-2:] == ["[n1 r1] Error: no", "all of it in logs/node1-rank1.log"]
+    assert emulator.lines[-2:] == ["[n1 r1] Error: no", "the whole log is in logs/node1-rank1.log"]
     live.show_tail("node7", 7)
 
 

@@ -73,9 +73,7 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
             fed += count
         shown += take_rows(log_screen)
     shown += everything(log_screen)
-    missed = [
-        re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown, all in logs/node\1-rank\1\.log", line) for line in shown
-    ]
+    missed = [re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown; see logs/node\1-rank\1\.log", line) for line in shown]
     left_out = sum(int(match.group(2).replace(",", "")) for match in missed if match)
     assert left_out + sum(1 for match in missed if not match) == fed
     assert shown[-1].endswith("of a flood") or "not shown" in shown[-1]
@@ -93,7 +91,7 @@ def test_take_keeps_a_line_of_another_rank_in_a_flood() -> None:
 def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
     output = screen(piece(b"x" * 10_000 + b"\n"))
     (line,) = take_rows(output)
-    assert line.endswith("… whole in logs/node0-rank0.log")
+    assert line.endswith("… whole line in logs/node0-rank0.log")
     assert len(line) < 2100
 
 

@@ -25,7 +25,7 @@ from gpucourse.ui.views.parts import list_parts
 if TYPE_CHECKING:
     from gpucourse.labs.aws.cost import Cost
 
-MAX_PICTURE_BYTES = 1 << 20  # bytes of a lesson's picture
+MAX_PICTURE_BYTES = 1 << 20  # the largest picture of a lesson
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,8 @@ class BookPart:
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Yield every file of the page, the first page first. `costs`: what labs on AWS have cost; None if there were none."""
+    """Yield every file of the page, beginning with the first page. `costs` is what labs on AWS have cost, or None if there were
+    none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
@@ -127,7 +128,7 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
-    """Return the page of an exercise: what `show` says of it, and its runs."""
+    """Return the page of an exercise: what `show` says about it, and its runs."""
     open_parts, answers, signs = still_open(context, exercise)
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)

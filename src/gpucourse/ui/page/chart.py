@@ -1,4 +1,4 @@
-"""A plot of a manifest as SVG in a page: in the page's colours, with the value of each point under the pointer."""
+"""A plot of a manifest as SVG in a page, in the page's colours. The value of the point under the pointer is shown."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
-MANY = 120  # at most this many points of one line have a mark with their value
+MANY = 120  # at most this many points of a line have a mark that shows their value
 MAX_LABEL = 40
-LETTER = 7.2  # units of the drawing from one letter to the next, about
+LETTER = 7.2  # approximate width of a letter in units of the drawing
 
 
 def draw_chart(plot: Plot, data: Drawable) -> Markup:
@@ -122,7 +122,7 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield what a GPU of the course's authors measured: dashed lines with hollow marks, in the colour of the run's line."""
+    """Yield what the course's authors measured on a GPU: dashed lines with hollow marks, in the colour of the run's line."""
     for label, points in data.recorded.items():
         index = data.labels.index(label) if label in data.labels else len(data.labels)
         if plot.kind == "line" and plot.connect:
@@ -142,7 +142,7 @@ def _circle(kind: str, x: float, y: float, title: str = "", radius: float = 4.5)
 
 
 def _title(text: str) -> str:
-    """Return what is shown under the pointer."""
+    """Return the text that is shown when the pointer is over a mark."""
     return f"<title>{escape(text)}</title>" if text else ""
 
 

@@ -1,4 +1,5 @@
-"""The folder of the page: written aside and replaced as a whole, so that a reader never sees half of it."""
+"""The folder of the page: written next to the old one, which it then replaces as a whole, so that a reader never sees half of
+it."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from gpucourse.errors import UsageError
 from gpucourse.storage import storing
 
 MARK = ".gpucourse-page"
-"""This file marks a folder that `open` has written and may write again."""
+"""The file that marks a folder as written by `open`, which may therefore write it again."""
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
-    """Write all files into `folder`, in place of the page that was there; return how many there are.
+    """Write all files into `folder`, in place of the earlier page, and return how many there are.
 
-    They are not flushed one by one: everything can be made again. Raises UsageError if the folder contains something else,
-    StorageError if it cannot be written.
+    They are not flushed one by one, because everything can be made again. Raises UsageError if the folder contains something
+    else, and StorageError if it cannot be written.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Lessons as HTML: CommonMark with tables. HTML in a lesson stays text, and its pictures become part of the page."""
+"""Lessons as HTML: CommonMark with tables. HTML in a lesson is shown as text, and its pictures are embedded in the page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gpucourse.ui.text import clean
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 Pictures = Callable[[str], bytes | None]
-"""Returns the bytes of a picture by its name in the lesson; None if there is none."""
+"""A function that returns the bytes of a picture by its name in the lesson, or None if there is no such picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading, the anchor that leads to it, and the words below it."""
+    """A heading, the anchor that links to it, and the words below it."""
 
     id: str
     title: str
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonPage:
-    """One part of a module's lesson as HTML, and its headings in order. `title` is the first of them."""
+    """One part of a module's lesson as HTML, and its headings in order. `title` is the first heading."""
 
     title: str
     html: Markup
@@ -41,7 +41,7 @@ class LessonPage:
 
 
 def render_lesson(text: str, pictures: Pictures) -> LessonPage:
-    """Return a lesson in Markdown as HTML. A picture that `pictures` does not have is replaced by its description."""
+    """Return a lesson in Markdown as HTML. If `pictures` does not have a picture, its description is shown instead."""
     parser = _parser()
     tokens = parser.parse(clean(text))
     headings = _mark_headings(tokens)
@@ -59,7 +59,7 @@ def _parser() -> MarkdownIt:
 
 
 def _mark_headings(tokens: Sequence[Token]) -> tuple[Section, ...]:
-    """Give every heading an id, and collect it with the words up to the next one."""
+    """Give every heading an id, and return the headings, each with the words up to the next one."""
     headings: list[Section] = []
     words: list[list[str]] = []
     for index, token in enumerate(tokens):
@@ -89,7 +89,7 @@ def _text_of(token: Token) -> str:
 def _render_image(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
 ) -> str:
-    """Return a picture as part of the page: as an image, its file runs no script and fetches nothing."""
+    """Return a picture embedded in the page. As an image, its file runs no script and loads nothing from elsewhere."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     kind = KINDS.get(source.rpartition(".")[2])

@@ -1,4 +1,5 @@
-"""The templates of the page. They escape every text; a strict policy protects the reader if an escape was forgotten."""
+"""The templates of the page. They escape every text; a strict content security policy protects the reader if an escape was
+forgotten."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ MENU = (
 
 
 File = tuple[str, bytes]
-"""A file of the page: its path below the page's folder, and what is in it."""
+"""A file of the page: its path below the page's folder, and its contents."""
 
 
 def render(template: str, place: str, *, title: str, current: str = "", **values: Any) -> File:
-    """Return a page from its template, as UTF-8, at that place. `current` is its menu entry."""
+    """Return a page made from its template, in UTF-8, with the path `place`. `current` is its menu entry."""
     root = "../" * place.count("/")
     text = environment().get_template(template).render(root=root, title=title, current=current or place, **values)
     return place, text.encode("utf-8", "backslashreplace")
@@ -40,7 +41,7 @@ def render(template: str, place: str, *, title: str, current: str = "", **values
 
 @cache
 def environment() -> Environment:
-    """Return the templates with what all pages share: style, script, policy and menu."""
+    """Return the templates with the parts that all pages share: style, script, policy and menu."""
     templates = html.make_environment(TEMPLATES, html.TEMPLATES, finalize=_make_harmless)
     templates.filters |= {"words": show_words, "seconds": show_seconds, "kind": lambda block: type(block).__name__}
     templates.tests["shown"] = has_content
@@ -49,24 +50,26 @@ def environment() -> Environment:
 
 
 def _make_harmless(value: object) -> object:
-    """Return a value as a template writes it: a text or a cell without control characters. Markup was made from such text."""
+    """Return a value in the form that a template writes: a text or a cell without control characters. Markup was made from such
+    text."""
     if isinstance(value, Markup) or not isinstance(value, (str, Cell)):
         return value
     return clean(text_of(value))
 
 
 def trust(svg: bytes) -> Markup:
-    """Return a chart of this package as Markup: its texts are escaped already."""
+    """Return a chart made by this package as Markup; its texts are already escaped."""
     return Markup(svg.decode())  # noqa: S704
 
 
 def show_seconds(seconds: float | None) -> str:
-    """Return how long something took; empty if that is not known."""
+    """Return how long something took, or an empty text if that is not known."""
     return "" if seconds is None else format_seconds(seconds)
 
 
 def show_words(content: Content, default: Style = "") -> Markup:
-    """Return a sentence as HTML, with its parts between backticks as code, in its style if it has one, or in `otherwise`."""
+    """Return a sentence as HTML, with the parts between backticks as code. It has its own style, or `otherwise` if it has
+    none."""
     words, style = html.mark_code(clean(text_of(content))), style_of(content, default)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words
 

@@ -1,4 +1,4 @@
-"""Pages over several runs: side by side, sweeps, costs with receipts, and the report."""
+"""Pages about several runs: runs side by side, sweeps, costs with receipts, and the report."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class ComparedRuns:
-    """The newest runs of one exercise that measured something, the newest first; older ones are only counted."""
+    """The newest runs of one exercise that measured something, the newest first. Older runs are only counted."""
 
     exercise: Exercise
     runs: list[tuple[RunRecord, Values]] = field(default_factory=list)
     left_out: int = 0
 
     def add(self, run: RunContent) -> None:
-        """Add an older run if there is room; otherwise count it."""
+        """Add the next older run if there is room; otherwise only count it."""
         if len(self.runs) < MAX_RUNS:
             self.runs.append((run.record, list_values(run)))
         else:
@@ -50,7 +50,7 @@ class ComparedRuns:
 
 
 def build_side_by_side(compared: ComparedRuns) -> File:
-    """Return the page of the runs of one exercise side by side, the oldest first."""
+    """Return the page that shows the runs of one exercise side by side, the oldest first."""
     runs = compared.runs[::-1]
     return render(
         "compare.html",
@@ -79,8 +79,8 @@ def build_sweeps(content: PageContent) -> File:
 
 
 def build_costs(content: PageContent, costs: Cost | None) -> File:
-    """Return the page of what labs have cost, with the receipt of each destroy, the newest first."""
-    nothing = View(blocks=[Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here.")])
+    """Return the page about what labs have cost, with the receipt of each destroy, the newest first."""
+    nothing = View(blocks=[Paragraph("Nothing has cost money: no lab on AWS was ever deployed from here.")])
     views = [cost(costs) if costs else nothing]
     receipts = [
         {
@@ -104,7 +104,7 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
 
 
 def build_report(context: Context) -> File:
-    """Return the page of the final report, made from the runs that exist now, with the page's charts."""
+    """Return the page of the final report, made from the runs that exist now, with charts in the page's style."""
     report, reason = _gather_report(context)
     chapters = report.chapters if report else ()
     return render(

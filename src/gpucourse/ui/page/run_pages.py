@@ -31,7 +31,8 @@ from gpucourse.ui.views.words import state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds
 
 FOLDED_BYTES = 256 << 10
-"""Logs of at most this size together are also shown folded: a line that several ranks wrote appears once."""
+"""The largest size of all logs together, in bytes, at which they are also shown folded: a line that several ranks wrote appears
+once."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
@@ -44,7 +45,7 @@ def place_of(record: RunRecord) -> str:
 
 
 def _make_safe(name: str) -> str:
-    """Return the name if it is a plain one, otherwise its digest: a foreign name may have a meaning in an address."""
+    """Return the name if it is plain, otherwise its digest, because a name from outside may have a meaning in an address."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -87,7 +88,7 @@ def build_run(content: RunContent) -> File:
 
 
 def describe_run(record: RunRecord) -> dict[str, object]:
-    """Return a run as a row of a table: its page, and what the columns show."""
+    """Return a run as a row of a table: the path of its page, and the contents of the columns."""
     return {
         "place": place_of(record),
         "id": record.id,
@@ -104,12 +105,12 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 
 def _format_moment(moment: str) -> str:
-    """Format a time of a record to the minute, in UTC as it is kept."""
+    """Format a recorded time to the minute, in UTC as it is stored."""
     return moment[:16].replace("T", " ")
 
 
 def _summarize(record: RunRecord) -> list[Block]:
-    """Return what a screen says of a run, when and where it ran, and how long each phase took."""
+    """Return what a screen says about a run, when and where it ran, and how long each phase took."""
     about = [
         ("warning", Cell(record.split_world or "", "warn")),
         *summary(record).pairs,
@@ -125,7 +126,7 @@ def _summarize(record: RunRecord) -> list[Block]:
 
 
 def _list_checks(verdict: ExerciseVerdict) -> list[Block]:
-    """Return the checks as a screen shows them, with each verdict as a word beside its sign."""
+    """Return the checks as a screen shows them, with each verdict as a word next to its sign."""
     shown, hints = checks(verdict)
     rows = [[verdict_cell(check.verdict), *row[1:]] for check, row in zip(verdict.checks, shown.rows, strict=True)]
     return [table(["result", *shown.columns[1:]], rows), hints]
@@ -184,7 +185,7 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _count_collected(record: RunRecord, row_count: int) -> str:
-    """Return the title of the table of outputs; it says how many are shown if not all are."""
+    """Return the title of the table of outputs. If not all files are shown, it says how many are."""
     count, _ = record.output_totals
     return "Collected" if count <= row_count else f"Collected: the first {row_count} of {count} files"
 

@@ -1,4 +1,4 @@
-"""The scales of a chart: from values to places, and their ticks."""
+"""The scales of a chart, which turn values into positions, and their ticks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """One axis: `low` to `high` in the values' unit, drawn from `start` to `end`; `ticks` are (value, label)."""
+    """One axis: from `low` to `high` in the values' unit, drawn from `start` to `end`. Each of `ticks` is (value, label)."""
 
     low: float
     high: float
@@ -25,7 +25,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """Return the place of the value on the drawing."""
+        """Return the position of the value in the drawing."""
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
@@ -43,8 +43,8 @@ def make_scale(
     sizes: bool = False,
     at_values: bool = False,
 ) -> Scale:
-    """Return the scale of an axis that shows all values. `from_zero`: 0 is on it; `sizes`: they are bytes; `at_values`: ticks
-    are at the values themselves, if they are few."""
+    """Return the scale of an axis that shows all values. `from_zero`: the axis includes 0. `sizes`: the values are bytes.
+    `at_values`: the ticks are at the values themselves, if there are few."""
     low, high = min(values), max(values)
     if log:
         low, high = (low / 1.15, high * 1.15) if low < high else (low / 2, high * 2)
@@ -69,7 +69,7 @@ def make_word_scale(words: Sequence[str], start: float, end: float) -> Scale:
 
 
 def format_size(count: float) -> str:
-    """Return a number of bytes as a label of an axis: `1 MiB`."""
+    """Return a number of bytes as an axis label: `1 MiB`."""
     return format_bytes(count).replace(".0 ", " ")
 
 

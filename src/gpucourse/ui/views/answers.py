@@ -32,7 +32,7 @@ WORDS = {
 def answers(
     exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "", next_step: str = ""
 ) -> View:
-    """Show every question of an exercise with the result of its answer, and the explanations. `next_step`: the command that
+    """Show every question of an exercise with the result of its answer, and the explanations. `next_step` is the command that
     `next` names."""
     described = facts(((result.id, result.look_for) for result in results), title=_GOOD)
     open_ones = [result.id for result in results if result.verdict == "open" and result.kind != "mutation"]
@@ -69,12 +69,12 @@ def question(item: Question, number: int, of: int, *, heading: str = "", now: st
 
 
 def mutation(item: Question, number: int, of: int, command: str) -> View:
-    """Show a question that a run answers, and the command of that run."""
+    """Show a question that a run answers, and the command for that run."""
     return View(title=f"{number} of {of} is answered by a run: {command}", blocks=[Paragraph(item.text)])
 
 
 def judgement(result: AnswerResult) -> View:
-    """Show the result of one answer, right after it was typed."""
+    """Show the result of one answer immediately after it was typed."""
     sentence = f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}"
     return View(
         blocks=[
@@ -86,7 +86,7 @@ def judgement(result: AnswerResult) -> View:
 
 
 def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:
-    """Show what to predict, and what it depends on, before the ranks start."""
+    """Show what to predict, and what the result depends on, before the ranks start."""
     about = facts([("nodes", str(nodes)), ("parameters", parameters(values))])
     return View(
         title="Predict, then run",
@@ -96,7 +96,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
 
 
 def prediction_result(result: PredictionResult) -> list[Block]:
-    """Return a prediction with what the run measured."""
+    """Return a prediction next to what the run measured."""
     style = STYLES.get(result.verdict, "dim")
     comparison = facts(
         [
@@ -110,7 +110,7 @@ def prediction_result(result: PredictionResult) -> list[Block]:
 
 
 def mark(verdict: str) -> str:
-    """Return the sign of an answer: that of a check, or a bullet for a text that a person judges."""
+    """Return the sign of an answer: the sign that a check would have, or a bullet for a text that a person judges."""
     return UNICODE.bullet if verdict == "kept" else UNICODE.mark(verdict)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def change_result(change: ChangeResult, next_step: str = "") -> View:
-    """Show every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
+    """Show every change in a sentence, then what did not go well. `next_step` is the command that `next` names."""
     return View(
         headline=Cell(f"{UNICODE.good} {change.title}", "good"),
         blocks=[
@@ -35,7 +35,7 @@ def more_time(extension: Extension) -> View:
             ("ends at", f"{extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}"),
             ("costs", hourly(extension.usd_per_hour)),
             ("added", usd(extension.usd_added)),
-            ("to its end", usd(extension.usd_to_end)),
+            ("until it ends", usd(extension.usd_to_end)),
             ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )

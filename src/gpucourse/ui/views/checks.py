@@ -1,4 +1,4 @@
-"""Checks on the screen: those of one run, and all exercises after `check --all`."""
+"""Checks on the screen: the checks of one run, and all exercises after `check --all`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
-    """Return the checks of a run with their marks, and hints for what did not pass."""
+    """Return the checks of a run with their signs, and hints for those that did not pass."""
     columns: list[Column | str] = ["", wrapped("check"), wrapped("observed"), wrapped("expected"), "counts on"]
     hints = [(check.title, check.hint) for check in _list_failed(verdict)]
     return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
 
 def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:
-    """Return a line for each check that did not pass, with its hint, and for some that were not measured; if `brief`, one line
-    for all checks that were not measured for the same reason."""
+    """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured. With
+    `brief`, all checks that were not measured for the same reason share one line."""
     lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
     if brief:
@@ -56,7 +56,7 @@ def _find_reason(check: CheckResult) -> str:
 
 
 def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
-    """Return a line for each of the first checks that did not pass, with its hint, and the number of the others."""
+    """Return a line with the hint for each of the first checks that did not pass, and the number of the others."""
     lines: list[Cell] = []
     failed_checks = _list_failed(verdict)
     for check in failed_checks[:limit]:
@@ -75,7 +75,7 @@ def count_checks(verdict: ExerciseVerdict) -> str:
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
-    """Show every exercise with its verdict now, its verdict before, and where to look."""
+    """Show every exercise with its current verdict, its earlier verdict, and where to look."""
     columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]
@@ -88,7 +88,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
         ],
         footer=[
             f"{pass_count} of {len(rechecks)} exercises pass.",
-            *([f"No longer passed: {', '.join(regressions)}"] if regressions else []),
+            *([f"No longer passing: {', '.join(regressions)}"] if regressions else []),
         ],
         mode=SIMULATED if any(verdict.mode == SIMULATED for _, verdict in verdicts) else "",
     )

@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote before the person agrees, what was tried, what exists and until when."""
+"""Labs that cost money, on the screen: the quote that is shown before the person agrees."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def quote(proposal: PricedProposal, *, command: str = "") -> View:
-    """Show what is about to be built and what it costs: by line and hour, to its end, for the module's usual time; and what is
-    left of the budget.
+    """Show what is about to be built, what it costs (each item per hour, until its deadline, and for the module's usual time),
+    and what is left of the budget.
 
-    `command`: the command that builds it, if this one only shows the quote.
+    `command` is the command that builds it, if the quote is only a preview.
     """
     plans = proposal.plans
     blocks: list[Block] = []
@@ -38,7 +38,8 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
         remarks.append(
             f"The quota allows only one of these labs at a time: {gpus} now, {later_gpus} after it. "
             f"When you are done with {gpus}: gpucourse destroy {module.id} --gpu {plans[0].deployment.gpu}, "
-            f"then this again with --gpu {proposal.later[0].gpu}"
+            f"then this command again with "
+            f"--gpu {proposal.later[0].gpu}"
         )
     blocks.append(Items(remarks, title="Good to know", style="warn"))
     footer = [f"Nothing was built. Build it: {command}"] if command else []
@@ -52,8 +53,8 @@ def _what(plan: LabPlan, *, several: bool) -> Block:
         [
             ("stack", f"{deployment.stack} in {cloud.zone}"),
             ("nodes", f"{deployment.nodes_wanted} x {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
-            ("head", f"1 x {head}, which takes the jobs" if head else ""),
-            ("plan", f"{changes} (resources)" if changes else "everything exists already: nothing to do"),
+            ("head", f"1 x {head}, which accepts the jobs" if head else ""),
+            ("plan", f"{changes} (resources)" if changes else "everything already exists: nothing to do"),
             ("ends", f"automatically at {clock(cloud.expires)}, in {_hours(plan.hours)}"),
             ("if sold out", _others(plan.siblings)),
         ],
@@ -63,7 +64,7 @@ def _what(plan: LabPlan, *, several: bool) -> Block:
 
 def _lines(plan: LabPlan) -> Table:
     rows = [(line.what, f"{line.per_hour:.4f}", line.rate.origin) for line in plan.charges]
-    rows.append(("together", f"{plan.per_hour:.4f}", ""))
+    rows.append(("total", f"{plan.per_hour:.4f}", ""))
     notes = tuple(dict.fromkeys(line.rate.note for line in plan.charges if line.rate.note))
     if notes:
         rows.append(("", "", "; ".join(notes)))
@@ -81,8 +82,8 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
         remaining += f", {usd(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
-            ("to its end" if len(plans) == 1 else "all to their end", f"{usd(to_the_end)} ({' and '.join(sorted(hours))})"),
-            ("as usual", f"{usd(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
+            ("until it ends" if len(plans) == 1 else "until all end", f"{usd(to_the_end)} ({' and '.join(sorted(hours))})"),
+            ("usually", f"{usd(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
             ("budget", Cell(remaining, "bad") if budget.remaining is not None and to_the_end > budget.remaining else remaining),
         ]
     )
@@ -93,8 +94,8 @@ def _others(siblings: Sequence[Sibling]) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """Return what the preflight found that does not stop the lab. The price is shown above; whether the backstop works is
-    reported once it has been tried."""
+    """Return the findings of the preflight that do not stop the lab. The price is shown above; a fault of the backstop is
+    reported after it has been tried."""
     texts = [
         f"{finding.what}: {finding.detail}"
         for finding in findings

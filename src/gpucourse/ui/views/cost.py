@@ -1,4 +1,4 @@
-"""The cost so far, the cost now, and how certain both are."""
+"""The cost so far, the current cost, and how certain both are."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def cost(costs: Cost) -> View:
-    """Show the sums, what costs money now, the costs by module and exercise, and where the prices are from."""
+    """Show the sums, what costs money now, the costs by module and exercise, and the sources of the prices."""
     warnings = Items(costs.warnings, title="Warnings", style="warn")
     if not costs.usd and not costs.running and not costs.billed:
         free = Paragraph("No costs so far: simulated nodes are free.")
-        return View(blocks=[free, warnings], footer=["A lab that costs: gpucourse deploy 3 --target aws"])
+        return View(blocks=[free, warnings], footer=["A lab that costs money: gpucourse deploy 3 --target aws"])
     blocks: list[Block] = [
         _sums(costs),
         _show_running(costs.running),
@@ -45,13 +45,13 @@ def _sums(costs: Cost) -> Facts:
             if remaining >= 0
             else f"{usd(-remaining)} above {usd(costs.budget_usd)}"
         )
-        budget = Cell(words + ("; not enough until the end" if short and remaining >= 0 else ""), "warn" if short else "")
+        budget = Cell(words + ("; not enough until the deadline" if short and remaining >= 0 else ""), "warn" if short else "")
     return facts(
         [
             ("so far", f"about {usd(costs.usd)}"),
-            ("now", hourly(costs.usd_per_hour) if costs.running else "nothing: no lab runs"),
+            ("now", hourly(costs.usd_per_hour) if costs.running else "nothing: no lab is running"),
             (
-                "to the end",
+                "until all end",
                 f"about {usd(costs.usd_to_end)} in all, if every lab runs until its deadline" if costs.running else "",
             ),
             ("budget", budget or "none set (budget_usd in gpucourse.yaml)"),
@@ -70,7 +70,9 @@ def _show_running(labs: Sequence[Running]) -> Table:
         )
         for lab in labs
     ]
-    return table(["stack", right("an hour"), right("so far"), right("to its end"), "ends at"], rows, title="What costs now")
+    return table(
+        ["stack", right("an hour"), right("so far"), right("until it ends"), "ends at"], rows, title="What costs money now"
+    )
 
 
 def _shares(title: str, shares: Sequence[Share]) -> Table:

@@ -34,7 +34,7 @@ from gpucourse.ui.text import format_count, format_points
 from gpucourse.ui.views.words import list_choices, name_evidence, verdict_cell
 from gpucourse.units import format_seconds
 
-if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
+if TYPE_CHECKING:  # these classes need pydantic, which commands that only read records do not load
     from gpucourse.learning.next_ import NextStep
     from gpucourse.model.check import Check
     from gpucourse.model.launching import Parameter
@@ -44,13 +44,13 @@ if TYPE_CHECKING:  # these classes are made with pydantic, which commands that o
 ANSWERED = {"passed": UNICODE.good, "failed": UNICODE.bad, "error": UNICODE.error, "kept": UNICODE.bullet}
 Progress = Mapping[str, ExerciseVerdict]
 
-_BAR = 20  # columns of a bar that shows how far a module is
+_BAR = 20  # columns of the bar that shows the progress of a module
 
 
 def catalog(
     modules: Sequence[Module], progress: Progress, errors: Sequence[ManifestError] = (), grade: Grade | None = None
 ) -> View:
-    """Show the syllabus: every exercise with its time and the learner's progress, every module with its points."""
+    """Show the syllabus: every exercise with its time and the learner's progress, and every module with its points."""
     parts = grade.parts if grade else ()
     points = {part.module: f", {format_points(part.earned)} of {format_points(part.points)} points" for part in parts}
     blocks: list[Block] = [
@@ -75,7 +75,7 @@ def catalog(
 
 
 def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
-    """Show a module: what it is about, its exercises, the first part of its lesson."""
+    """Show a module: its subject, its exercises, and the first part of its lesson."""
     about = facts(
         [
             ("time", _hours(module.hours)),
@@ -104,14 +104,14 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
 
 
 def _lab(module: Module) -> str:
-    """Return how many nodes the lab has, and how many it may have; a Slurm cluster has a head as well."""
+    """Return how many nodes the lab has and how many it may have. A Slurm cluster has a head as well."""
     lab = module.lab.local
     head = ", and a head" if module.lab.scheduler == "slurm" else ""
     return f"{format_count(lab.nodes, 'node')}, up to {lab.max_nodes}{head}"
 
 
 def _next_part(module: Module, number: int, total: int) -> list[str]:
-    """Return where the lesson continues after part `number`; empty after the last."""
+    """Return where the lesson continues after part `number`, or an empty list after the last part."""
     if number == total:
         return []
     return [f"The lesson continues with part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}"]
@@ -127,9 +127,10 @@ def exercise(
     part_blocks: Sequence[Block] = (),
     signs: Signs | None = None,
 ) -> View:
-    """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, what is open.
+    """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, and what is still
+    open.
 
-    `answers` are the learner's, one for each question; `yours` describes the parts to write.
+    `answers` are the learner's, one for each question; `yours` describes the parts that the learner writes.
     """
     handed_in = [(deliverable.title, deliverable.source) for deliverable in exercise.deliverables]
     blocks: list[Block] = [
@@ -158,7 +159,7 @@ def exercise(
 
 
 def hint(exercise: Exercise, number: int) -> View:
-    """Show the hint of that number, counted from 1."""
+    """Show the hint with that number, counted from 1."""
     last = number >= len(exercise.hints)
     more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
     title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
@@ -189,20 +190,21 @@ def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: 
 
 
 def _sign(value: bool | None) -> Cell:
-    """Return one sign of a column: done, open, or empty if the exercise does not have it."""
+    """Return the sign for a column: done or open, or an empty cell if the exercise does not have this sign."""
     if value is None:
         return Cell("", "dim")
     return Cell(UNICODE.good, "good") if value else Cell(UNICODE.absent, "dim")
 
 
 def _sign_line(signs: Signs) -> str:
-    """Return all signs that an exercise has on one line, with their words."""
+    """Return all signs that an exercise has, with their words, on one line."""
     values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered))
     return "  ".join(f"{_sign(value).text} {word}" for word, value in values if value is not None)
 
 
 def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
-    """Return a table of every exercise with its time and progress; `signs` says whether each ran, is written, and answered."""
+    """Return a table of every exercise with its time and progress. `signs` says whether each has run, is written, and is
+    answered."""
     columns: list[Column | str] = [strong(""), wrapped("exercise"), right("min")]
     columns += ["ran", "yours", "answered"] if signs else ["progress"]
     rows = [

@@ -20,8 +20,8 @@ _COLLECTED = "will be stopped, and its outputs collected"
 def destroy_preview(
     labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), free_labs: int = 0, discard: bool = False
 ) -> View:
-    """Show every lab that costs money, what it costs and has cost, and the runs that end with it; and resources that no record
-    explains."""
+    """Show every lab that costs money, what it costs per hour and has cost so far, the runs that end with it, and resources
+    that belong to no recorded lab."""
     columns: list[Column | str] = ["stack", wrapped("module"), right("nodes"), right("age"), right("costs"), right("so far")]
     rows = [
         (
@@ -38,7 +38,7 @@ def destroy_preview(
         (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
         for resource in untracked
     ]
-    fate = "is ended" if discard else _COLLECTED
+    fate = "will be ended" if discard else _COLLECTED
     notes = [f"{_say_unseen(run, lab.deployment.stack)}, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")
@@ -62,4 +62,4 @@ def ending_runs(runs: Sequence[RunRecord]) -> View:
 
 
 def _say_unseen(run: str, stack: str) -> str:
-    return f"run {run} on {stack}, whose end was never seen"
+    return f"run {run} on {stack}, which may still be running"

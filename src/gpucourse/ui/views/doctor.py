@@ -1,4 +1,5 @@
-"""The obstacles to the course, on the screen: this machine, an AWS account, its quotas; and what the course costs there."""
+"""The obstacles to the course, on the screen: on this machine, in an AWS account and in its quotas. Also the cost of the course
+there."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 
 def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> View:
-    """Show everything that was examined on this machine for a module, and the command that repairs what is wrong. `next_step`:
-    the command that `next` names, shown if nothing is missing, with the one that deploys the `module`."""
+    """Show everything that was examined on this machine for a module, and how to repair what is wrong. If nothing is missing,
+    also show `next_step`, the command that `next` names, and the command that deploys the `module`."""
     ready = _is_ready(findings)
     deploy = f"gpucourse deploy {module}"
     lab = [f"The lab: {deploy}"] if ready and module and deploy != next_step else []
@@ -35,13 +36,13 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
 
 
 def account(examined: PreflightReport, next_step: str = "") -> View:
-    """Show everything that was examined in the account, what the course costs there, and how to repair what is wrong.
-    `next_step`: the command that `next` names, shown if nothing is missing."""
+    """Show everything that was examined in the account, what the course costs there, and how to repair what is wrong. If
+    nothing is missing, also show `next_step`, the command that `next` names."""
     sources = Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim")
     ready = _is_ready(examined.findings)
     lab = [f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws"] if ready else []
     return View(
-        title=f"What the course needs of AWS in {examined.region} ({examined.market})",
+        title=f"What the course needs from AWS in {examined.region} ({examined.market})",
         blocks=[*_findings(examined.findings), _prices(examined), sources],
         footer=[_verdict(examined.findings), *lab],
         next=next_step if ready else "",
@@ -68,7 +69,7 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
 
 
 def quota_requests(requests: Sequence[QuotaRequest]) -> View:
-    """Show what was just requested from AWS, and how to see its answer."""
+    """Show what was just requested from AWS, and how to see the reply."""
     rows = [(request.code, f"{request.wanted} vCPU", request.status, request.id or request.case) for request in requests]
     footer = [
         "People at AWS decide, within hours to days, and may grant less.",
@@ -124,9 +125,9 @@ def _prices(examined: PreflightReport) -> Block:
         for price in examined.prices
     ]
     if len(rows) > 1:
-        rows.append(("", Cell("together", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
+        rows.append(("", Cell("total", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
     columns: list[Column | str] = ["module", wrapped("title"), wrapped("machines"), right("$/h"), right("hours"), right("$")]
-    title = "Estimated cost per module, for as long as it usually takes"
+    title = "Estimated cost per module, for its usual duration"
     return table(columns, rows, title=title)
 
 

@@ -1,4 +1,4 @@
-"""Break drills on the screen: what can be seen of a fault, and the results of a diagnosis and of a repair."""
+"""Break drills on the screen: the effects of a fault, and the results of a diagnosis and of a repair."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def drill(record: RunRecord) -> View:
 
 
 def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
-    """Show the result of a diagnosis; a right one comes with the coach's own words."""
+    """Show the result of a diagnosis. A right one is shown with the coach's explanation."""
     blocks = [*checks(verdict), *diagnoses(record.diagnoses)]
     return View(title=f"{record.exercise}  drill {record.id}", blocks=blocks, mode=record.mode)
 
@@ -48,7 +48,8 @@ def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
 def code_drill(
     record: RunRecord, exercise: Exercise, metrics: Mapping[str, Any] | None, copy: Path, faults: Mapping[str, CodeFault]
 ) -> View:
-    """Show the run of a copy with a fault in its code: what it measured, the faults to choose from, and how to submit one."""
+    """Show the run of a copy with a fault in its code: what it measured, the faults to choose from, and how to submit a
+    diagnosis."""
     codes = {node_exit.code for node_exit in record.node_exits}
     tables = exercise.tables if metrics is not None else ()
     words = [(word, fault.title) for word, fault in faults.items()]
@@ -79,7 +80,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
 
 
 def repair(result: Repair) -> View:
-    """Show the result of a repaired copy: the checks of its run, and what the judge of the fault says."""
+    """Show the result of a repaired copy: the checks of its run, and what the judge says about the fault."""
     blocks: list[Block] = [*checks(result.verdict)] if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(

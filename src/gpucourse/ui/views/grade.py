@@ -37,13 +37,16 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves; without a run, the note of their pieces is NO_RUN."""
+"""The kinds of evidence that a run leaves. If there is no run, the note of their pieces is NO_RUN."""
 
 
 def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
-    """Show the rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun
-    share one line, unless `verbose` is set. `bundle`: the file with the work, if a reviewer sees it. `subject`: the exercise or
-    module that the grade was narrowed to; all of it is shown, and for one exercise everything that is missing is named."""
+    """Show the rows of the rubric with their points, the evidence for them, and what is missing.
+
+    Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file with the work, if a reviewer sees
+    it. `subject` is the exercise or module that the grade was narrowed to: all of its rows are shown, and for an exercise
+    everything that is missing is named.
+    """
     listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
     blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
     waiting = sorted((part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9))
@@ -60,7 +63,7 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     blocks += [
         Paragraph("" if no_points else _say_total(result), "strong"),
         Paragraph(_signs(list(result.signs.values())) if result.signs else ""),
-        Items(changed_files, title="Changed after the run, so it gives no points", style="bad"),
+        Items(changed_files, title="Changed after the run, so worth no points", style="bad"),
     ]
     footer = ["Points come from evidence: what a run recorded, what is handed in, what was answered."]
     if result.waiting:
@@ -71,7 +74,8 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
 
 
 def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
-    """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted here."""
+    """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted on this
+    machine."""
     bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
@@ -86,14 +90,15 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
             ("points", points),
         ]
     )
-    seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
+    seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
     if bundle.changed:
         seal = Items(bundle.changed[:12], title="Changed since the bundle was made", style="bad")
     return view._replace(blocks=[about, seal, *view.blocks])
 
 
 def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
-    """Show a row for every bundle of a class, by name: points, what waits for a review, the progress, what was edited."""
+    """Show a row for every bundle of a class, sorted by name: points, what waits for a review, the progress, and what was
+    edited."""
     rows: list[Sequence[Content]] = []
     ordered = sorted(bundles, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
     for item in ordered:
@@ -140,12 +145,12 @@ def edits(bundle: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in.")
+    none = Paragraph("No file of the run that counts was edited, or no run counts; no part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 
 def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
-    """Show the runs of a bundle that were repeated: one exercise per line, and below them what differs."""
+    """Show the runs of a bundle that were repeated: one exercise per line, then the values that differ."""
     rows: list[Sequence[Content]] = []
     notes: list[Cell] = []
     for item in results:
@@ -159,14 +164,14 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
         notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}"), "bad") for figure in different]
         notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}; a time, not counted"), "dim") for figure in times]
     if len(notes) > _MAX_NOTES:
-        notes[_MAX_NOTES:] = [Cell(f"and {len(notes) - _MAX_NOTES} more: --json has all", "dim")]
+        notes[_MAX_NOTES:] = [Cell(f"and {len(notes) - _MAX_NOTES} more; --json lists all", "dim")]
     by = "the course's own scripts" if original else "the scripts in the bundle"
     words = [f"{name}: {sum(item.verdict == verdict for item in results)}" for verdict, name in _RERUN_COUNTS.items()]
     return View(
-        title=f"Runs of {clean_line(card.by)}, again by {by}",
+        title=f"Runs of {clean_line(card.by)}, repeated with {by}",
         blocks=[
             table(["exercise", "result", right("values"), wrapped("why")], rows),
-            Items(notes, title="In the bundle, and again"),
+            Items(notes, title="Values that differ"),
         ],
         headline=Cell(", ".join(words)),
     )
@@ -209,9 +214,11 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 
 
 def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
-    """Return CSV with one line per row of the rubric and one per total, for each name and date in turn. `edited_lines` counts
-    the changed lines of the course's own scripts for the exercises of the row, `learner_judged` names the parts that count only
-    because the learner's computer judged them."""
+    """Return CSV with one line for each row of the rubric and each total, for every name and date.
+
+    `edited_lines` counts the changed lines of the course's own scripts in the exercises of the row. `learner_judged` names the
+    parts that count only because the learner's computer judged them.
+    """
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
@@ -244,7 +251,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade) -> str:
-    """Return `17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
+    """Return `17.5 of 25 points and 0 of 10 as a bonus`. Modules that are scored separately are named at the end, or alone if
+    there are no other points."""
     separate_parts = [part for part in result.parts if part.counts == "own" and part.here]
     none_counts = not separate_parts and not result.bonus_points
     parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
@@ -303,7 +311,8 @@ def _row(row: RowScore, missing: str) -> Sequence[Content]:
 
 
 def _say_edited(graded: GradedBundle) -> str:
-    """Return which exercises have edited scripts of the course, with the number of lines; empty if none has."""
+    """Return the exercises with edited scripts of the course, each with the number of lines, or an empty text if there are
+    none."""
     line_counts = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
     listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in line_counts.items() if lines]
     if not listed:
@@ -313,7 +322,8 @@ def _say_edited(graded: GradedBundle) -> str:
 
 
 def _say_learner_judged(graded: GradedBundle) -> str:
-    """Return which parts only the learner's computer judged, and how to judge them again; empty if there are none."""
+    """Return the parts that only the learner's computer judged, and how to judge them again, or an empty text if there are
+    none."""
     if not (named := _name_learner_judged(graded.grade, graded.grade.learner_judged)):
         return ""
     command = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
@@ -327,8 +337,8 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
-    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, only that is said, since everything else comes
-    after it. It is not named if it lacks nothing for this row, such as a part that was judged without a run."""
+    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, nothing else is named, because everything else
+    comes after the run. It is left out if this row lacks nothing from it, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     missing = list_missing(pieces)
@@ -336,8 +346,7 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
 
 
 def _safe(value: object) -> object:
-    """Return a text on one line, without codes for a terminal; one that a spreadsheet would read as a formula is marked as
-    text."""
+    """Return a text on one line, without control codes. A text that a spreadsheet would read as a formula is marked as text."""
     if not isinstance(value, str):
         return value
     text = clean_line(value)

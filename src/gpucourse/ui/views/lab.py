@@ -1,4 +1,4 @@
-"""Labs on the screen: what a deploy would do, what it did, what a destroy left."""
+"""Labs on the screen: what a deploy would do, and what a destroy removed and left."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def deploy_plan(result: DeployResult) -> View:
             ),
             table(["", "action", wrapped("resource")], rows),
             Items(result.healed, title="Replaced because the node does not answer"),
-            Paragraph(f"{actions}." if actions else "Everything exists already: nothing to do."),
+            Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
-        footer=[f"Nothing was changed. Do it: {command}"],
+        footer=[f"Nothing was changed. To do it: {command}"],
         mode=deployment.mode,
     )
 
@@ -61,10 +61,10 @@ def destroy_result(
     deployed_labs: Sequence[Deployment] = (),
     whole: bool = False,
 ) -> View:
-    """Show what each destroy removed, and the proof that nothing is left, or what is left. A lab of which nothing is left is
-    one line; with `whole`, everything is shown.
+    """Show what each destroy removed, and either the proof that nothing is left or what is left. A lab that left nothing is one
+    line, unless `whole` is set.
 
-    Without a receipt: `not_deployed`, which says what is not deployed, and the `deployed_labs` that are.
+    Without receipts, show `not_deployed`, which says what is not deployed, and the `deployed_labs`.
     """
     if not receipts and deployed_labs:
         names = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in deployed_labs)
@@ -83,7 +83,7 @@ def destroy_result(
 
 
 def _say_removed(receipt: Receipt) -> Cell:
-    """Return one line about a lab of which nothing is left."""
+    """Return one line about a lab that left nothing behind."""
     texts = [
         f"{len(receipt.removed)} of {len(receipt.existed)} resources removed",
         _outputs(receipt),
@@ -113,7 +113,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
                 ("outputs", _outputs(receipt)),
                 ("ended before", "\n".join(receipt.ended)),
                 ("by scan", "\n".join(receipt.swept)),
-                ("looked in", ", ".join(receipt.regions)),
+                ("searched", ", ".join(receipt.regions)),
                 ("cost", _cost(receipt)),
                 ("leak scan", scan_result),
             ]

@@ -1,4 +1,4 @@
-"""The resources of the course in the account, and those that no record explains."""
+"""The resources of the course in the account, with those that no record explains."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     rate = scan.usd_per_hour
     price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
     by_hand = [] if clean else [thing.resource.remove for thing in leaks]
-    all_clear = f"{UNICODE.good} Nothing else there carries the course's tag: no leaks."
+    all_clear = f"{UNICODE.good} Nothing else there has the course's tag: no leaks."
     blocks: list[Block] = [
-        facts([("account", scan.account), ("looked in", ", ".join(scan.regions)), ("elsewhere", elsewhere)]),
-        Items(_labs(standing), title="Labs on record"),
+        facts([("account", scan.account), ("searched", ", ".join(scan.regions)), ("elsewhere", elsewhere)]),
+        Items(_labs(standing), title="Recorded labs"),
         Items(_labs(others), title="Labs of others that have not expired: left alone"),
         table(
             ["kind", wrapped("id"), "region", wrapped("about")],
@@ -35,7 +35,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
                 (leak.resource.kind, leak.resource.id, leak.resource.region, ", ".join(_about(leak.resource, scan.course)))
                 for leak in leaks
             ],
-            title=f"{format_count(len(leaks), 'thing')} that no record explains; {price}",
+            title=f"{format_count(len(leaks), 'resource')} that no record accounts for; {price}",
         ),
         Code("\n".join(by_hand), title="Remove them by hand"),
         Paragraph("" if leaks or blind else all_clear, "good"),
@@ -54,7 +54,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
 def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     """Show what was removed, and what is still there."""
     if not leftovers:
-        return View(blocks=[Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good")])
+        return View(blocks=[Paragraph(f"{UNICODE.good} {format_count(count, 'resource')} removed; nothing is left.", "good")])
     rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in leftovers]
     return View(
         blocks=[
@@ -87,13 +87,13 @@ def _labs(things: Sequence[ScannedResource]) -> list[str]:
         owner = f", of {tags['Owner']}" if "Owner" in tags else ""
         until = f", until {_when(tags['Expires'])}" if "Expires" in tags else ""
         lines.append(
-            f"{stack}: {format_count(machines, 'instance')}, {format_count(len(stack_things), 'thing')} in all{owner}{until}"
+            f"{stack}: {format_count(machines, 'instance')}, {format_count(len(stack_things), 'resource')} in all{owner}{until}"
         )
     return lines
 
 
 def _when(stamp: str) -> str:
-    """Format the time of a tag for a person; return the tag unchanged if it is not a time."""
+    """Format the time in a tag for a person, or return the tag unchanged if it is not a time."""
     try:
         return clock(stamp.replace("Z", "+00:00"))
     except ValueError:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from gpucourse.runs.run_module import ExerciseRun
 
 EVERY_VALUE = "Every value"
-"""The title of a sweep's table that shows no more than its points do."""
+"""The title of a sweep's table that shows no more than the list of its points."""
 
 
 def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
-    """Show the table over all values, and the folder of the plot; `whole`: every value with its run and every file as well."""
+    """Show the table over all values, and the folder of the plot. With `whole`, also show every value with its run, and every
+    file."""
     record = result.sweep
     rows = [
         (str(point.value), point.state, verdict_cell(point.verdict), _show(point.seconds), point.run or point.error)
@@ -82,7 +83,7 @@ def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
 
 
 def rehearsals(results: Sequence[Rehearsal]) -> View:
-    """Show every exercise as an author's check ran it."""
+    """Show the result of every exercise that an author's `dev check --run` has run."""
     rows: list[tuple[Content, ...]] = [
         (
             rehearsal.exercise,
@@ -106,5 +107,5 @@ def _show(seconds: float | None) -> str:
 
 
 def _is_spread(title: str) -> bool:
-    """Return whether a column has percentiles, which are dropped first if the terminal is narrow."""
+    """Return whether a column has percentiles; these columns are dropped first if the terminal is narrow."""
     return re.search(r"\bp[28]0\b", title) is not None

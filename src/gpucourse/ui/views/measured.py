@@ -21,7 +21,7 @@ _SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: a narrow 
 
 
 def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
-    """Return one table of a manifest, filled from the metrics of a run, without columns for which nothing was measured."""
+    """Return one table of a manifest, filled from the metrics of a run, without the columns for which nothing was measured."""
     from gpucourse.grading.values import Unreadable, read
 
     try:
@@ -33,16 +33,16 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
     mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MAX_ROWS]]
     measured = [column for column in definition.columns if any(row.get(column.key) is not None for row in mappings)]
     numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured for row in mappings)
-    if not numbers and len(measured) < len(definition.columns):  # names alone are not worth a table
+    if not numbers and len(measured) < len(definition.columns):  # a table of nothing but names is not worth showing
         return [Paragraph(f"{definition.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured]
     cells = [[_value(row, column) for column in measured] for row in mappings]
-    remainder_words = f"and {len(rows) - MAX_ROWS:,} more rows, which metrics.json has" if len(rows) > MAX_ROWS else ""
+    remainder_words = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
     return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(remainder_words, "dim")]
 
 
 def grid_blocks(grid: Grid) -> list[Block]:
-    """Return a table of a report or of a comparison with its note, or, if it has no rows, the note alone."""
+    """Return a table of a report or of a comparison with its note, or only the note if the table has no rows."""
     if not grid.rows:
         return [Paragraph(f"{grid.title}: {grid.note}", "dim")]
     columns = [right(title) if numeric else wrapped(title) for title, numeric in zip(grid.columns, grid.numeric, strict=True)]
@@ -65,12 +65,12 @@ def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
         return Cell("infinite" if isinstance(value, int) else str(value), "bad")
     if column.digits is not None:
         text = f"{value:,.{column.digits}f}"
-        return f"{value:.2g}" if value and not float(text.replace(",", "")) else text  # a small value is not shown as 0
+        return f"{value:.2g}" if value and not float(text.replace(",", "")) else text  # so that a small value is not shown as 0
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
+    except OverflowError:  # a whole number too large for a float
         return False

@@ -19,7 +19,7 @@ SOON_S = 30 * 60
 
 
 def outlook(deployment: Deployment, forecast: Outlook) -> Facts:
-    """Return the cost, the time that is left, and everything that can end the lab."""
+    """Return the cost, the remaining time, and everything that can end the lab."""
     return facts(
         [
             ("account", Cell(f"unknown: {forecast.unknown}", "warn") if forecast.unknown else ""),
@@ -57,6 +57,6 @@ def _view(node_idle: Idle) -> str:
     if node_idle.busy:
         return f"in use ({', '.join(node_idle.busy)})"
     if node_idle.ends_at is None:
-        return "has not seen it idle yet"
+        return "has not been idle yet"
     remaining_s = node_idle.ends_at - time.time()
-    return f"idle; ends it in {age(remaining_s)}" if remaining_s > 0 else "idle for long enough; ends it now"
+    return f"idle; will be ended in {age(remaining_s)}" if remaining_s > 0 else "idle for long enough; being ended now"

@@ -1,4 +1,4 @@
-"""The learner's own files on the screen: parts as `try` or a run judged them, and what `reset` put back."""
+"""The learner's own files on the screen: parts as `try` or a run judged them, and the files that `reset` restored."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ SLOW_S = 3.0
 
 
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
-    """Show what `try` found: for each part its verdict, the reason, where, what it printed, and what to do next. `next_step`:
-    the command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
+    """Show what `try` found: for each part its verdict, the reason, the place, what it printed, and what to do next.
+
+    `next_step` is the command that `next` names, if every part is right. `watched` means that a saved file is judged without a
+    command.
+    """
     longest_wait_s = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
-    footer = f"This took {format_seconds(longest_wait_s)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
+    footer = f"This took {format_seconds(longest_wait_s)}. gpucourse watch {exercise.id} keeps torch ready between saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
         blocks=[block for item in tried_parts for block in _try_part(exercise, item, watched)],
@@ -67,7 +70,7 @@ def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
 
 
 def _shorten(output: str) -> str:
-    """Return the first lines, long ones cut, and how many more there are."""
+    """Return the first lines, with long ones cut, and how many more there are."""
     lines = output.rstrip("\n").split("\n")
     first_lines = [line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} ..." for line in lines[:LINES_SHOWN]]
     more = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
@@ -75,8 +78,8 @@ def _shorten(output: str) -> str:
 
 
 def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
-    """Return the parts below a run's result; the last line says what to do if one is not right yet. `files`: the learner's, by
-    the part's id."""
+    """Return the parts to show below a run's result. If one is not right yet, the last line says what to do. `files` has the
+    learner's files, by the part's id."""
     rows: list[tuple[str, Content]] = []
     for result in results:
         word, style = WORDS[result.verdict]
@@ -99,7 +102,7 @@ def _order(exercise: Exercise, result: PartResult) -> str:
 
 
 def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
-    """Return the parts in the description of an exercise: title, state, file, what to write."""
+    """Return the parts for the description of an exercise, each with its title, state, file, and what to write."""
     parts: list[Block] = []
     places = {part.id: part.instead_of or part.id for part in exercise.yours}
     begun_places = {places[result.id] for result in choose_needed(exercise.yours, results) if result.verdict != "open"}
@@ -108,20 +111,22 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
         if result.verdict == "open" and places[part.id] in begun_places:
             word, style = "not needed", "dim"
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
-        parts.append(Facts(rows, title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
+        parts.append(Facts(rows, title=f"Your part{' (alternative)' if part.instead_of else ''}: {part.title}"))
     return parts
 
 
 def reset(result: Reset) -> View:
-    """Show every file that was put back, and the path of the learner's own version."""
+    """Show every file that was restored, and the path of the learner's own version."""
     number = result.exercise.id
     if not result.files:
-        return View(title=f"{number}  reset", blocks=[Paragraph("Every file is as the course has it; nothing was changed.")])
+        return View(
+            title=f"{number}  reset", blocks=[Paragraph("Every file is already the course's own; nothing was changed.")]
+        )
     pairs = []
     for name, place in result.files.items():
         pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]
     return View(
         title=f"{number}  reset",
         blocks=[facts(pairs)],
-        footer=["Runs, answers and points stay.", f"Run it: gpucourse run {number}"],
+        footer=["Runs, answers and points are kept.", f"Run it: gpucourse run {number}"],
     )

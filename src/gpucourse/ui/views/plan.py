@@ -1,4 +1,4 @@
-"""A launch plan on the screen: what every node is going to start, in words that a shell accepts unchanged."""
+"""A launch plan on the screen: the command that every node will start, quoted so that a shell accepts it unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_bytes, format_seconds
 
-BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
+BY_HAND = (
+    "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at the same "
+    "time."
+)
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
     "save each file shown here next to work/, under its name, and type the command there."
@@ -23,21 +26,21 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def launch(plan: LaunchPlan) -> View:
-    """Show the whole plan: where the ranks meet, what is copied, the command of every node with its environment."""
+    """Show the whole plan: where the ranks meet, what is copied, and the command of every node with its environment."""
     blocks: list[Block] = [
         facts(
             [
                 ("run", plan.run_id),
                 ("launcher", plan.launcher),
                 ("ranks", f"{plan.world_size} on {format_count(len(plan.commands), 'node')}" if plan.batch is None else ""),
-                ("asks for", slurm.describe_batch(plan.batch) if plan.batch else ""),
+                ("requests", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
                 ("passed on", environment({}, plan.handed_on)),
                 ("timeout", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
                 ("collected", "\n".join(("outputs/", *plan.outputs))),
-                ("of a node", _limits(plan)),
+                ("per node", _limits(plan)),
             ]
         )
     ]
@@ -48,7 +51,7 @@ def launch(plan: LaunchPlan) -> View:
 
 
 def _limits(plan: LaunchPlan) -> str:
-    """Return how much is collected of the outputs of one node, and of each log."""
+    """Return the limits on the outputs that are collected from one node, and on each log."""
     in_all, a_file, a_log = map(format_bytes, (plan.output_limit, plan.max_output_bytes, plan.log_limit))
     return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
 
@@ -65,13 +68,13 @@ def parameters(values: Mapping[str, object]) -> str:
 
 
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
-    """Return variables as `--env` accepts them: `values` with their values, `handed_on` by name alone."""
+    """Return variables as `--env` accepts them: `values` with their values, and `handed_on` by name only."""
     assignments = [f"{name}={quote_word(value)}" for name, value in values.items()]
     return "  ".join([*assignments, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
 
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
-    """Return one node's command for a shell: the environment first, each variable on its own line, every word quoted."""
+    """Return one node's command for a shell: the environment first, each variable on its own line, with every word quoted."""
     words = " ".join(quote_word(word) for word in format_typed(command.argv))
     variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
     variables += [f'  {name}="${name}"' for name in handed_on]

@@ -37,7 +37,7 @@ def questions(quiz: Quiz) -> View:
 
 
 def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
-    """Show how a finished attempt went, lesson by lesson, with the explanation of what was wrong."""
+    """Show how a finished attempt went, lesson by lesson, with an explanation for each wrong answer."""
     right_ids = {item.id for item in results if item.verdict == "passed"}
     rows = []
     for lesson in quiz.lessons:

@@ -1,4 +1,4 @@
-"""The final report on the screen: its files, the runs that it is made from, what is missing."""
+"""The final report on the screen: its files, the runs that it is made from, and what is missing."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def report(result: ReportResult) -> View:
     return View(
         title=f"{UNICODE.error if missing else UNICODE.good} {content.title}",
         blocks=[about, Items(missing, title="Still missing")],
-        footer=["Type the command again when that is done: the report is written again."] if missing else [],
+        footer=["When that is done, type the command again to write a new report."] if missing else [],
         mode=content.mode,
     )
 
 
 def course_report(result: CourseReport) -> View:
-    """Show where the page about the whole course is, and how many exercises it covers."""
+    """Show the file about the whole course, and how many exercises it covers."""
     count = f"{result.exercises} of {format_count(result.course_exercises, 'exercise')}"
     return View(title=f"{UNICODE.good} What I learned", blocks=[facts([("file", str(result.file)), ("covers", count)])])

@@ -1,7 +1,7 @@
-"""The result of a run at a glance: how it went, its main table, what did not pass, what is next. It has at most 25 lines, or as
-many more as a table of 12 rows needs.
+"""The result of a run at a glance: how it went, its main table, what did not pass, and what to do next. It has at most 25
+lines, or more if a table of 12 rows needs them.
 
-Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --run RUN --verbose`.
+Everything else about a run is in `views.run.details`, which --verbose and `show 3.2 --run RUN --verbose` show.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LINES = 25
 _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 WHOLE_ROWS = 12
-"""A table of at most this many rows is shown whole."""
+"""The largest number of rows of a table that is always shown whole."""
 MIN_ROWS = 3
 JOBS = 6
 
@@ -51,7 +51,7 @@ def result(
     prediction: PredictionResult | None = None,
     next_step: str = "",
 ) -> View:
-    """Show how a run went. `prediction`: the learner's. `next_step`: the command that `next` names.
+    """Show how a run went. `prediction` is the learner's. `next_step` is the command that `next` names.
 
     For a run of the learner's own script, nothing that the exercise requires is shown.
     """
@@ -79,7 +79,7 @@ def result(
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
-    """Show what `check` found, in a few lines: the first check that did not pass, how many more, and parts that are not
+    """Show what `check` found in a few lines: the first check that did not pass, the number of others, and parts that are not
     right."""
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
@@ -106,14 +106,14 @@ def show_started(record: RunRecord) -> View:
 
 
 def show_cancelled(record: RunRecord, next_step: str) -> View:
-    """Show how a run ended after `cancel`, and where its logs are. `next_step`: the command that `next` names."""
+    """Show how a run ended after `cancel`, and where its logs are. `next_step` is the command that `next` names."""
     headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
     footer = f"Its logs: gpucourse logs {record.id}"
     return View(headline=headline, footer=[footer], mode=record.mode, next=_next(record, next_step))
 
 
 def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
-    """Return in one line how a run went; `short`: without its mode, for one of several runs."""
+    """Return one line that says how a run went. With `short`, for one of several runs, it does not mention the mode."""
     took = format_duration(record)
     suffix = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
@@ -123,7 +123,7 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
         return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{suffix}: {_reason(record)}", style)
     suffix += f", with {record.restarts_in_words}" if record.restarts else ""
     if verdict is None:
-        counts = ": profiled, which slows it down: it gives no points" if record.profiled else ""
+        counts = ": no points, because the profiler slowed it down" if record.profiled else ""
         return Cell(f"{UNICODE.good} succeeded{suffix}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
         return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_checks(verdict)}", "bad")
@@ -131,14 +131,14 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
 
 
 def describe_own(record: RunRecord) -> str:
-    """Return what a run of the learner's own script counts for; empty for other runs."""
+    """Return what a run of the learner's own script counts for, or an empty text for other runs."""
     if not record.own_script:
         return ""
     return f"for no exercise: your own script is judged by its exit code{' and its checks' if record.checks else ''}"
 
 
 def format_duration(record: RunRecord) -> str:
-    """Return how long the ranks ran; empty if that is not known."""
+    """Return how long the ranks ran, or an empty text if that is not known."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))
@@ -170,7 +170,7 @@ def _reason(record: RunRecord) -> str:
 
 
 def _failure(record: RunRecord, next_step: str) -> list[Content]:
-    """Return what went wrong, once: the symptom, the line that shows it, why; and what to do, if `next_step` does not say it.
+    """Return what went wrong: the symptom, the line that shows it, why, and what to do unless `next_step` already says it.
     Return a warning as well if the process groups of the run differ from the plan."""
     warning = [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
     if record.state == "succeeded" or not record.diagnoses:
@@ -183,12 +183,13 @@ def _failure(record: RunRecord, next_step: str) -> list[Content]:
 
 
 def _place(quote: LogQuote, title: str) -> str:
-    """Return the script's line that a quoted line comes from; empty if the title names it."""
+    """Return the line of the script that a quoted line comes from, or an empty text if the title already names it."""
     return f"{quote.where}: " if quote.where and quote.where not in title else ""
 
 
 def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | None:
-    """Return the exercise's main table; another one if nothing of it was measured, or a note that nothing was measured."""
+    """Return the exercise's main table. If nothing in it was measured, return another table, or a note that nothing was
+    measured."""
     main = exercise.main_table
     other_parts = [part for item in exercise.tables if item is not main for part in measured_table(item, metrics)]
     blocks = measured_table(main, metrics) if main else []
@@ -200,7 +201,7 @@ def _count_lines(view: View) -> int:
 
 
 def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
-    """Return the view with as many rows of a long table as there is room for."""
+    """Return the view with as many rows of a long table as fit."""
     for most in range(min(len(part.rows), LINES), MIN_ROWS, -1):
         shorter = view._replace(blocks=[_choose_rows(part, most), *below])
         if _count_lines(shorter) <= LINES:
@@ -209,7 +210,7 @@ def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
 
 
 def _choose_rows(part: Table, most: int) -> Table:
-    """Return the table with `most` rows in their order, and a row of dots for each gap. Rows that matter are chosen first, then
+    """Return the table with `most` rows in their order, and an ellipsis for each gap. Rows that matter are chosen first, then
     the first and the last rows."""
     if len(part.rows) <= most:
         return part
@@ -225,8 +226,8 @@ def _choose_rows(part: Table, most: int) -> Table:
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
-    """Yield for each row whether it matters: it is the learner's, it says `false`, or it differs from 0 in a column in which
-    most rows do not."""
+    """Yield for each row whether it matters. It does if it is the learner's, if it says `false`, or if it differs from 0 in a
+    column where most rows do not."""
     texts = [[text_of(content) for content in row] for row in part.rows]
     mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
     for row in texts:
@@ -247,7 +248,8 @@ def _facts(
     *,
     brief: bool,
 ) -> Facts:
-    """Return the learner's part and prediction, where the pictures are, and how to see the rest; if `brief`, in fewer lines."""
+    """Return the learner's part and prediction, where the pictures are, and how to see the rest. With `brief`, use fewer
+    lines."""
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
@@ -263,7 +265,7 @@ def _facts(
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
             ("page", "gpucourse open" if plots and not brief else ""),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),
-            ("later", Cell(f"{later}; gpucourse logs {record.id} collects what they write", "warn") if later else None),
+            ("later", Cell(f"{later}; gpucourse logs {record.id} collects their output", "warn") if later else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),
@@ -276,14 +278,14 @@ def _facts(
 
 
 def _list_parts(parts: Sequence[PartResult]) -> list[Cell]:
-    """Return a line for each part of the learner, and one for all that are still open."""
+    """Return a line for each part that the learner has written, and one line for all parts that are still open."""
     open_parts = [part for part in parts if part.verdict == "open"]
     together = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
     return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *together]]
 
 
 def _describe_collected(record: RunRecord) -> str:
-    """Return how many files of the learner's own script were collected, their size, and where they are."""
+    """Return how many files were collected from the learner's own script, their total size, and where they are."""
     if not (record.own_script and record.has_ended and record.collected):
         return ""
     count, size = record.output_totals
@@ -303,5 +305,5 @@ def _prediction(prediction: PredictionResult) -> Cell:
 
 
 def _next(record: RunRecord, next_step: str) -> str:
-    """Return the command that `next` names; for the learner's own script and for a drill, the one about this run."""
+    """Return the command that `next` names or, for a drill or the learner's own script, the command for this run."""
     return record.advice if record.own_script or record.drill or not next_step else next_step

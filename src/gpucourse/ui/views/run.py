@@ -1,4 +1,5 @@
-"""Runs on the screen: the list, and everything about one run: tables, checks, what failed first, its files."""
+"""Runs on the screen: the list of runs, and everything about one run, including its tables, its checks, what failed first, and
+its files."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def runs(rows: Sequence[ListedRun]) -> View:
     modes, names = {run.record.mode for run in rows}, name_subjects(run.record for run in rows)
     return View(
         blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in rows])],
-        footer=[f"The newest one's logs: gpucourse logs {newest}"],
+        footer=[f"Logs of the newest run: gpucourse logs {newest}"],
         mode=SIMULATED if SIMULATED in modes else "",
     )
 
@@ -59,9 +60,9 @@ def details(
     part_files: Mapping[str, Path] | None = None,
     next_step: str = "",
 ) -> View:
-    """Show everything about a run. `deliverables`: the folder that this run's results were copied to. `part_files`: the
-    learner's own parts, by the part's id. The other arguments are those of `views.result.result`, which makes the title, the
-    headline and `next`."""
+    """Show everything about a run. `deliverables` is the folder that this run's results were copied to. `part_files` has the
+    learner's own parts, by the part's id. `views.result.result` makes the title, the headline and `next` from the other
+    arguments."""
     brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
         exercise = metrics = deliverables = None
@@ -80,7 +81,7 @@ def details(
         blocks.extend(checks(verdict))
     if record.profiled:
         blocks.append(
-            Paragraph("It ran under the profiler, which slows it down: it gives no points. Open a trace in ui.perfetto.dev.")
+            Paragraph("The run gives no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
@@ -91,7 +92,8 @@ def details(
 
 
 def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
-    """Return what the failure coach says: each symptom, its cause, the lines that show it, what to do; the likeliest first."""
+    """Return what the failure coach says, the likeliest diagnosis first: the symptom, the lines that show it, its cause, and
+    what to do."""
     return [
         facts(
             [
@@ -100,7 +102,7 @@ def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
                 ("why", diagnosis.why),
                 ("next", Cell(diagnosis.next, "accent")),
             ],
-            title="Besides" if number else "Diagnosis",
+            title="Also" if number else "Diagnosis",
         )
         for number, diagnosis in enumerate(diagnosis_list)
     ]
@@ -127,13 +129,13 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
 
 
 def note(record: RunRecord) -> str:
-    """Return what a list of runs says of one after its state: what went wrong, or that it was restarted."""
+    """Return the note about a run in a list of runs: what went wrong, or that it was restarted."""
     diagnosis = record.diagnoses[0].title if record.diagnoses else ""
     return record.error or diagnosis or record.split_world or record.restarts_in_words
 
 
 def summary(record: RunRecord) -> Facts:
-    """Return what a run was, as recorded."""
+    """Return the recorded facts about a run."""
     took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
@@ -155,7 +157,7 @@ def summary(record: RunRecord) -> Facts:
 
 
 def _full_logs(record: RunRecord) -> Cell | None:
-    """Return a warning that logs reached their limit; None if all are whole."""
+    """Return a warning that logs reached their limit, or None if all logs are complete."""
     if not record.full_logs:
         return None
     more = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
@@ -163,7 +165,7 @@ def _full_logs(record: RunRecord) -> Cell | None:
 
 
 def failure(record: RunRecord) -> Facts:
-    """Return what failed first, and how each node ended; empty for a run that went well."""
+    """Return what failed first, and how each failed node ended. The result is empty for a run that went well."""
     first = record.first_failure
     failed_exits = [
         node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm

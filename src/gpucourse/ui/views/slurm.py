@@ -1,4 +1,4 @@
-"""What Slurm adds to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
+"""The Slurm parts of the screen: the file and the commands of a plan, the jobs of a run, and the recorded queue."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def summary(record: RunRecord) -> str:
 
 
 def describe_later(record: RunRecord) -> str:
-    """Return the jobs that a run's own jobs submitted and that still run; empty if there are none."""
+    """Return the jobs that were submitted by this run's jobs and are still running, or an empty text if there are none."""
     later_jobs = record.slurm.later if record.slurm else []
     if not later_jobs:
         return ""
@@ -70,7 +70,7 @@ def describe_later(record: RunRecord) -> str:
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, are_measured: bool) -> list[Block]:
-    """Return the jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
+    """Return a table of the jobs in Slurm's own words, if the run did not go well and its exercise has no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
     if (
@@ -105,7 +105,7 @@ def _commands(file: BatchFile) -> list[str]:
 
 
 def _row(row: JobRow) -> tuple[Content, ...]:
-    asked_for = " (asked for)" if row.asked else ""
+    asked_for = " (as requested)" if row.asked else ""
     code: Content = Cell(UNICODE.absent, "dim") if row.code is None else str(row.code)
     state = Cell(f"{row.state}{asked_for}", _STYLES.get(row.state, "bad"))
     return row.job, state, row.reason, row.node, code, str(row.restarts)

@@ -1,4 +1,4 @@
-"""The screen of `status`: every lab with its nodes, as they are right now."""
+"""The screen of `status`: every lab with its nodes, in their current state."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 
 
 def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
-    """Show every stack with its nodes, as they are right now. `unreadable`: how many records of stacks are damaged."""
+    """Show every stack with its nodes, in their current state. `unreadable` is the number of damaged records of stacks."""
     if not stacks and unreadable:
-        return View(blocks=[Paragraph("The record of a lab cannot be read, so it is not known what is deployed.")])
+        return View(blocks=[Paragraph("The record of a lab cannot be read, so it is unknown what is deployed.")])
     if not stacks:
         return View(blocks=[Paragraph("Nothing is deployed.")], next="gpucourse next")
     labs = [stack.deployment for stack in stacks]
@@ -48,7 +48,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
 
 def _cure(status: StackStatus) -> str:
-    """Return what to type for a lab that is not healthy; empty if its state is not known."""
+    """Return what to type for a lab that is not healthy, or an empty text if its state is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""
@@ -95,7 +95,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
-    """Return the health of a node; `asleep`: it exists, and its lab was stopped on purpose."""
+    """Return the health of a node. `asleep`: the node exists, but its lab was stopped on purpose."""
     if health.healthy:
         return Cell(f"{UNICODE.good} healthy", "good")
     if not health.known:

@@ -1,4 +1,4 @@
-"""Words that many screens share: verdicts and states with their colours, choices, what Terraform is going to do."""
+"""Words that many screens share: verdicts and states with their colours, choices, and the actions that Terraform will take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ACTIONS = {"create": "to create", "delete": "to remove", "update": "to change",
 
 
 def verdict_cell(verdict: str | None, suffix: str = "") -> Cell:
-    """Return a verdict with its sign and its style; a dash if there is none."""
+    """Return a verdict with its sign and its style, or a dash if there is none."""
     if verdict is None:
         return Cell(UNICODE.absent, "dim")
     return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}{suffix}", VERDICTS.get(verdict, "dim"))
@@ -43,5 +43,5 @@ def list_choices(choices: Mapping[str, str]) -> list[str]:
 
 
 def count_actions(actions: Sequence[str]) -> str:
-    """Return how many resources Terraform is going to create, change or remove: `7 to create, 1 to remove`."""
+    """Return how many resources Terraform will create, change or remove: `7 to create, 1 to remove`."""
     return ", ".join(f"{actions.count(action)} {_ACTIONS.get(action, action)}" for action in dict.fromkeys(actions))

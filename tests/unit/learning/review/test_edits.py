@@ -60,4 +60,4 @@ def test_open_of_a_run_without_edits_has_no_diff(learning: Learning) -> None:
     path = learning.hand_in()
     assert "No file of the run that counts was edited" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "there is no exercise '1.9'" in learning.types("grade", "--open", str(path), "--exercise", "1.9", code=2).err
-    assert "--exercise is about one bundle" in learning.types("grade", "--exercise", "1.1", code=2).err
+    assert "--exercise needs exactly one bundle" in learning.types("grade", "--exercise", "1.1", code=2).err

@@ -45,8 +45,8 @@ def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
         "automatically at",
         "120 GB disk (gp3)",
         "1 public address (IPv4)",
-        "together",
-        "to its end  $2.26 (4 h)",
+        "total",
+        "until it ends  $2.26 (4 h)",
         "no budget is set",
         "spot role: there is none yet",
         "Nothing was built. Build it: gpucourse deploy 3 --target aws",
@@ -58,13 +58,13 @@ def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
 def test_quote_puts_off_what_the_quota_does_not_hold(tmp_path: Path) -> None:
     text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later=("l4",))), width=80).split())
     assert "T4 now, L4 after it" in text
-    assert "gpucourse destroy 3 --gpu t4, then this again with --gpu l4" in text
+    assert "gpucourse destroy 3 --gpu t4, then this command again with --gpu l4" in text
 
 
 def test_quote_of_several_labs_has_one_sum_and_the_budget(tmp_path: Path) -> None:
     budget = Budget(budget=Decimal(3), spent=Decimal("1.5"))
     text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", budget=budget)), width=80)
-    assert "all to their end" in text
+    assert "until all end" in text
     assert "$1.50 of $3.00 is left, $1.50 is spent" in text
     text = render(cloud.quote(proposal_of(tmp_path, "t4", budget=replace(budget, reserved=Decimal("0.5")))), width=120)
     assert "$1.00 of $3.00 is left, $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text

@@ -31,7 +31,7 @@ def test_cost_with_everything_and_with_nothing() -> None:
     )  # fmt: skip
     page = render_page(cost.cost(everything))
     for words in (
-        "$7.00 left of $10.00; not enough until the end", "no record: gpucourse leaks", "3 Parallel computing",
+        "$7.00 left of $10.00; not enough until the deadline", "no record: gpucourse leaks", "3 Parallel computing",
         "less than $0.01", "0.50 h", "not final: $0.25", "2026-07-20", "a warning",
     ):  # fmt: skip
         assert words in page

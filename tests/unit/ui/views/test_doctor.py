@@ -43,7 +43,7 @@ def test_machine_that_lacks_something() -> None:
 
 def test_account_with_the_price_of_each_module() -> None:
     output = text(doctor.account(make_examined(GOOD), "gpucourse deploy 0"))
-    assert "What the course needs of AWS in us-east-2 (on-demand)" in output
+    assert "What the course needs from AWS in us-east-2 (on-demand)" in output
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in output
     assert "$12.72" in output
     assert "Prices: a table, 2026-07-20." in output

@@ -33,7 +33,7 @@ def test_holdings_of_each_kind(state: Standing) -> None:
 
 
 def test_clean_result_names_what_is_left_and_how_to_remove_it() -> None:
-    assert "2 things removed; nothing is left." in render_page(leaks.clean_result(2, []))
+    assert "2 resources removed; nothing is left." in render_page(leaks.clean_result(2, []))
     left = CloudResource(kind="vpc", id="vpc-1", region="us-east-2", remove="aws ec2 delete-vpc", tags={}, note="in use")
     page = render_page(leaks.clean_result(2, [left]))
     assert "in use" in page

@@ -36,7 +36,7 @@ def test_outlook_says_what_the_idle_agent_will_do() -> None:
     ]
     assert show(idle=nodes)["idle agent"].splitlines() == [
         "node0: in use (SSH sessions: 1)",
-        "node1: has not seen it idle yet",
-        "node2: idle; ends it in 10 min",
-        "node3: idle for long enough; ends it now",
+        "node1: has not been idle yet",
+        "node2: idle; will be ended in 10 min",
+        "node3: idle for long enough; being ended now",
     ]

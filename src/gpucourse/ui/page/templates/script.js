@@ -87,7 +87,7 @@ if (logFilter) {
   });
 }
 
-// Charts: the value under the pointer, below the chart.
+// Charts: show the value under the pointer below the chart.
 for (const figure of document.querySelectorAll("figure.chart")) {
   const caption = figure.querySelector(".value");
   const notes = caption.textContent;
@@ -97,7 +97,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   });
 }
 
-// Runs side by side: which are shown, which one the others are compared with.
+// Runs side by side: which runs are shown, and which run the others are compared with.
 const compared = document.querySelector("table.compare");
 if (compared) {
   const boxes = [...document.querySelectorAll("input.show-run")];
@@ -123,7 +123,7 @@ if (compared) {
         const cell = row.cells[Number(box.value)];
         cell.hidden = !box.checked;
         const delta = cell.querySelector(".delta");
-        delta.dataset.first ??= delta.textContent; // to the first column, with its mark
+        delta.dataset.first ??= delta.textContent; // the difference from the first column, with its mark
         delta.textContent = base === 1 ? delta.dataset.first : difference(numberOf(row.cells[base]), numberOf(cell));
       }
     }
