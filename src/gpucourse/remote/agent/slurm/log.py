@@ -16,12 +16,12 @@ from gpucourse.remote.agent.slurm.jobs import read_request
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LINES = 32
-"""If there are more jobs than that, not each has its own lines."""
+"""If a run has more jobs than this, not every job has its own lines."""
 
 MAX_ERROR_BYTES = 1 << 20
-"""The number of bytes from the end of an error file that are added; the file itself is collected as it is."""
+"""How many bytes from the end of an error file are added to a log; the file itself is collected unchanged."""
 
-_INDENT = " " * 9  # below the words, beside the clock
+_INDENT = " " * 9  # below the text that follows the time
 _LOG_END_BYTES = 64 << 10
 _PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
 _PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
@@ -61,7 +61,7 @@ def note_silence(job: Job, message: str) -> None:
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
-    """Write, if a job ran and failed and none of its output arrived here, that it could not write here."""
+    """If a job ran and failed and none of its output arrived here, write that it could not write here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     silent_failures = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
     row = next(silent_failures, None)
@@ -75,7 +75,7 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
 
 
 def _note_change(job: Job, old: Row, new: Row) -> None:
-    """Write a line if a job's state changed, or the reason why it waits."""
+    """Write a line if a job's state has changed, or the reason why it waits."""
     old_state, new_state, name = old["state"], new["state"], f"job {new['job']}"
     reason = new.get("reason") or ""
     if words.phase(old_state) == words.RUNNING and words.phase(new_state) == words.WAITING:
@@ -173,8 +173,8 @@ def _module(job: Job) -> str:
 
 
 def add_error_files(job: Job, rows: list[Row]) -> None:
-    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, add a line about
-    that."""
+    """Add the error file of every job to that job's log, once. If the file is missing or is not a regular file, add a line
+    about that."""
     patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
     first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:
@@ -232,7 +232,7 @@ def _add_error_file(path: str, log: str) -> None:
 
 
 def _append(log: str, line: str, text: bytes = b"") -> None:
-    """Add a line of ours to the log, and text below it. The log's own last line may have no end."""
+    """Add a line of ours to the log, and text below it. The log's last line may lack its line break."""
     with open(log, "ab") as target:
         target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
         target.write(text if not text or text.endswith(b"\n") else text + b"\n")
