@@ -31,7 +31,7 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int 
 
     Raises OutsideError if it is not JSON, is longer than `max_bytes`, is nested deeper than MAX_DEPTH, or contains more than
     `max_items` values, a number that is too large for a float, NaN or Infinity, or text that is not Unicode. Every comma, colon
-    and bracket counts as a value, even within text: the memory is bounded before the document is read.
+    and bracket counts as a value, even within text, because the memory is limited before the document is read.
     """
     raw = _encode(data)
     plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # a search for one byte needs a tenth of the time
@@ -88,7 +88,8 @@ def _encode(data: bytes | str) -> bytes:
 
 
 def _check(value: object) -> None:
-    """Check depth and numbers, level by level, without recursion. Texts are left out early: a seal may contain ten thousand."""
+    """Check the depth and the numbers, level by level, without recursion. Texts are left out early, because a seal may contain
+    ten thousand."""
     level: list[object] = [[value]]
     depth = -1
     while containers := [item for item in level if isinstance(item, (dict, list))]:

@@ -98,7 +98,7 @@ def _download(environ: Mapping[str, str], packages: Sequence[str], folder: Path,
             hint=f"sudo apt-get install --reinstall {' '.join(packages)}",
         )
     folder.mkdir(exist_ok=True)
-    # If root runs apt-get, it would download as its own user, who may not write here.
+    # When root runs it, apt-get would download as a separate user, who may not write here.
     _run(environ, ["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", *names], folder)
     return sorted(folder.glob("*.deb"))
 

@@ -32,7 +32,7 @@ def become_root() -> None:
     os.setgid(0)
     os.setuid(0)
     os.setgroups([])
-    # After this new start, its memory belongs to the namespace: only then may the user read its environment from outside.
+    # After execve, the process's memory belongs to the namespace: only then may the user read its environment from outside.
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, _INSIDE: "1"})
 
 
