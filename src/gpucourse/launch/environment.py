@@ -23,7 +23,7 @@ _WAYS = {
     "HOME": "the files of a run are below the home folder of the node",
 }
 """The variables that only gpucourse may set, and what determines their values."""
-_HELP = "gpucourse run --help has the options that decide it"
+_HELP = "gpucourse run --help lists the options that set it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
     **dict.fromkeys(

@@ -95,7 +95,7 @@ def read(script: Path) -> OwnBatch:
             raise UsageError(
                 f"{script.name} is a heterogeneous job (line {number}: {line.strip()}): Slurm makes several jobs of it, which "
                 "cannot be followed as one",
-                hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
+                hint="submit it by hand: gpucourse ssh 2, then sbatch there; or write one batch file for each part",
             )
     options = slurm_options.read_sbatch_options(text)
     try:
@@ -105,7 +105,7 @@ def read(script: Path) -> OwnBatch:
     if len(tasks) > MAX_TASKS:
         raise UsageError(
             f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
-            hint="a smaller --array; or by hand: gpucourse ssh 2, then sbatch there",
+            hint="use a smaller --array; or submit it by hand: gpucourse ssh 2, then sbatch there",
         )
     return OwnBatch(text=text, options=options, tasks=tasks, at_once=at_once)
 

@@ -117,7 +117,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
     check_count(exercise, count)
     if count > deployed:
         raise UsageError(
-            f"{count} nodes were asked for, {deployed} {'is' if deployed == 1 else 'are'} deployed",
+            f"{count} nodes were asked for, but only {deployed} {'is' if deployed == 1 else 'are'} deployed",
             hint=f"gpucourse deploy {module} --nodes {count}",
         )
     head = inventory.head

@@ -50,12 +50,12 @@ def render_setup(job: SbatchJob) -> str:
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
-        "# Read by your batch file (source ./setup.sh). Made by gpucourse: what the course's scripts look for.",
+        "# Read by your batch file (source ./setup.sh). Made by gpucourse: settings for the course's scripts.",
         *((path,) if folder else ()),
-        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where they write what they measured',
+        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where the scripts write their results',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
         *_export_threads(job),
-        "# The address of a node, by its name, at which other nodes reach it.",
+        "# The address at which other nodes reach a node, from its name.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
         *_note_end(job),
     ]
@@ -74,7 +74,7 @@ def _head(job: SbatchJob) -> str:
     return (
         "#!/bin/bash\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
-        "# By hand: sbatch takes it in any folder that all nodes share, with work/ (the scripts), logs/ and outputs/ in it.\n"
+        "# By hand: sbatch accepts it in a folder that all nodes share and that has work/ (the scripts), logs/ and outputs/.\n"
         "# Lines that begin with #SBATCH are comments for the shell and requests to Slurm."
     )
 
@@ -86,7 +86,7 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        many = "One task for each of these numbers; at most as many at once as the number after %."
+        many = "One task for each of these numbers; at most as many run at once as the number after %."
         requests.append((many, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:

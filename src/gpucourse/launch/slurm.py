@@ -173,7 +173,7 @@ def _values(request: LaunchRequest, parameter: str) -> int:
     values = [value.strip() for value in text.split(",")]
     if "" in values or not 1 <= len(values) <= MAX_TASKS:
         raise UsageError(
-            f"--set {parameter}={text}: not 1 to {MAX_TASKS} values with a comma between each",
+            f"--set {parameter}={text}: not 1 to {MAX_TASKS} values separated by commas",
             hint=f"gpucourse run {request.exercise.id} --set {parameter}=16,32,64,128",
         )
     return len(values)

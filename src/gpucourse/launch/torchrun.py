@@ -123,7 +123,7 @@ def _name_option(option: str) -> str:
     (torchrun understands --nnode), and for a word that is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
-            f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
+            f"--torchrun: {option!r} is not an option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
         )
     name = option.replace("_", "-")
     long = name.startswith("--")

@@ -134,7 +134,7 @@ class Host:
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
-        raise ValueError(f"there is nothing called {verb!r} to do")
+        raise ValueError(f"there is no request {verb!r}")
 
     async def _check(self) -> dict[str, Any]:
         """Return what is wrong with each node that is more than an SSH server."""

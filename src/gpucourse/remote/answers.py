@@ -176,7 +176,7 @@ def _check_row(row: JobRow) -> JobRow:
     check_range(row.row, 0, MAX_JOBS, "the row")
     check_range(row.code or 0, 0, 255, "the exit code")
     check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
-    check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
+    check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the running time")
     texts: dict[str, Any] = {name: printable(value) for name, value in vars(row).items() if isinstance(value, str)}
     return replace(row, **texts)
 

@@ -34,7 +34,7 @@ class EndedEarly(UnreachableError):
     error."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
-        words = last_words(stderr, 2000) or "it said nothing"
+        words = last_words(stderr, 2000) or "it printed nothing"
         super().__init__(f"{name}: the command on the node ended with code {code}: {words}")
         self.command_code, self.stderr = code, stderr
 
@@ -236,7 +236,7 @@ class Exchange:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",
-            hint="type ssh, that account, and the command true: it has to end at once, with code 0. See its ~/.bashrc",
+            hint="type ssh with that account and the command true: it must end at once with code 0. If not, see its ~/.bashrc",
         )
 
     def _cut(self) -> UnreachableError:

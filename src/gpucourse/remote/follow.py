@@ -158,7 +158,7 @@ class _FollowState:
                 self.result.node_exits.append(end)
             elif (end.node, end.rank, end.at) not in self._known_exits:
                 if len(self._known_exits) >= self.most_exits:
-                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks end than any run has")
+                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks ended than any run has")
                 self._known_exits.add((end.node, end.rank, end.at))
                 self.result.rank_exits.append(end)
             self.changed.notify_all()
@@ -222,7 +222,7 @@ class _NodeFollower(threading.Thread):
                 if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
-                        hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
+                        hint="its log so far is kept and the run may continue there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
                 if not is_reported and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))

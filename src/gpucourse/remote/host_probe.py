@@ -145,7 +145,7 @@ class HostFacts:
         if not _VERSION.fullmatch(self.version):
             raise ValueError("the version of its Python is invalid")
         answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
-        answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the free space on the disk")
         answers.check_range(self.clock, 0, answers.MAX_CLOCK_S, "the clock")
         answers.folder(self.folder)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]

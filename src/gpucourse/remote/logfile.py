@@ -99,7 +99,7 @@ class LogFile:
                 if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
                     raise StorageError(
                         f"{self._path} is not a plain file of the run",
-                        hint=f"see what it is (ls -li '{folder}'), move it away",
+                        hint=f"see what it is (ls -li '{folder}'), then move it away",
                     )
                 yield handle
             finally:

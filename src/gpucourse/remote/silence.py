@@ -108,7 +108,7 @@ def sentences(silent: Sequence[Silence]) -> list[str]:
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     lines = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:
-        lines.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
+        lines.append(f"{len(ordered) - _TELLING} more ranks have been silent for as long")
     return lines
 
 
@@ -120,7 +120,7 @@ def _sentence(silent: Silence) -> str:
         "not started": "; it has not started",
     }.get(silent.doing, "")
     last = f"; its last line: {silent.last}" if silent.last else ""
-    return f"rank {silent.rank} on {silent.node} has said nothing for {silent.seconds:.0f} s{doing}{last}"
+    return f"rank {silent.rank} on {silent.node} has printed nothing for {silent.seconds:.0f} s{doing}{last}"
 
 
 def _last_line(data: bytes) -> str:

@@ -278,5 +278,5 @@ def _make_key_error(file: Path, error: Exception, *, is_own: bool) -> MissingErr
     if not is_own:
         locked = isinstance(error, paramiko.PasswordRequiredException)
         hint = "a key with a passphrase cannot be used: " if locked else ""
-        hint += "name another with --key, or leave it out to use this workspace's own"
+        hint += "name another with --key, or leave --key out to use this workspace's own"
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)

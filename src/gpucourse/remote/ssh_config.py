@@ -54,7 +54,7 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
     match = _HOST.fullmatch(text)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{text}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
+        raise UsageError(f"'{text}' is not a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas")
     home = Path(environ.get("HOME") or _get_registered_home())
     options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
     name = options.get("hostname", [match["v6"] or match["name"]])[0]
@@ -157,5 +157,5 @@ def _get_registered_home() -> Path:
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError as error:
-        message = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for one that has"
+        message = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for users that have one"
         raise MissingError(message, hint="type this as a user with an account (getent passwd)") from error

@@ -98,7 +98,7 @@ def unpack(
     try:
         unpacking.take(pieces)
     except OutsideError as error:
-        raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
+        raise answers.make_untrusted_error(node, "the outputs that it sent", error) from error
     finally:
         unpacking.commit()  # complete files are kept, whatever stopped the rest
     return unpacking.collected
@@ -136,14 +136,14 @@ class _Unpacking:
         else:
             raise OutsideError("the tar has no closing note")
         if next(members, None) is not None:
-            raise OutsideError("the tar goes on after its end")
+            raise OutsideError("the tar continues after its end")
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
         for name, reason in listing.refused:
             self._refuse(name, reason)
         for name in listing.same:
-            path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
+            path = file_inside(self._root, check_known_name(name, self._have, "file that the request named as here already:"))
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
@@ -166,7 +166,7 @@ class _Unpacking:
             raise OutsideError(f"{printable(member.name, 80)} is not a file of the run")
         name = member.name.removeprefix("files/")
         if name in self._taken:
-            raise OutsideError(f"it contains two files of the name {printable(name, 80)}")
+            raise OutsideError(f"it contains two files named {printable(name, 80)}")
         if member.size > self._limits.max_bytes or self._bytes + member.size > self._limits.output_limit:
             raise OutsideError(f"{printable(name, 80)} has {member.size} bytes, more than the limits allow")
         mode = 0o755 if member.mode & 0o100 else 0o644

@@ -37,7 +37,7 @@ rendezvous_ports: 29500-29599
 # For the target hosts.
 # hosts: [me@gpu1, "me@gpu2:2222"]
 # node_python: /opt/conda/bin/python      # the Python with torch there; else the first one that is found
-# host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # of machines that need another one
+# host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # for machines that need another one
 # shared_folder: /scratch/me              # on a Slurm cluster whose machines do not share the home folders
 """
 

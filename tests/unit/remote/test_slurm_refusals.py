@@ -30,7 +30,7 @@ HEAD = Node(
         (
             "sbatch: error: Batch job submission failed: Invalid job array specification",
             UsageError,
-            "the highest is its MaxArraySize less one",
+            "the highest is its MaxArraySize minus one",
         ),
         (
             "sbatch did not answer within 30 s: sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",

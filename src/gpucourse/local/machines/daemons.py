@@ -141,7 +141,7 @@ def last_lines(*files: Path) -> str:
     for file in files:
         with contextlib.suppress(OSError):
             lines += file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return " / ".join(lines[-3:]) or "it said nothing"
+    return " / ".join(lines[-3:]) or "it printed nothing"
 
 
 def make_key() -> str:

@@ -139,12 +139,12 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         )
     except FileNotFoundError as error:
         raise MissingError(
-            f"there is no {argv[0]} here: packages are unpacked on Debian and Ubuntu only",
+            f"there is no {argv[0]} here: packages can be unpacked on Debian and Ubuntu only",
             hint="install slurmctld, slurmd, Slurm's commands and munged with this system's own tool; or: --target aws",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
-            f"{argv[0]} is still at work after {_MAX_S:.0f} s", hint="check the network, then type the command again"
+            f"{argv[0]} is still running after {_MAX_S:.0f} s", hint="check the network, then type the command again"
         ) from error
     if process.returncode:
         raise _failure(argv[0], f"{process.stdout}\n{process.stderr}", cache_folder(environ))

@@ -42,7 +42,7 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
     """Check that this computer can run machines, and with `slurm` also Slurm on them, with cables of the speed `cable`.
     Programs inside machines may come from `layer`, a folder of unpacked packages. Raises Lacking."""
     if not sys.platform.startswith("linux"):
-        raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
+        raise Lacking("separate machines need Linux namespaces", "use a Linux computer, or: --target aws")
     outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
     within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
     missing = _list_missing(outside, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
@@ -168,7 +168,7 @@ def _require_link(speed: link.NetworkLink) -> None:
     if error is not None and speed.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
-            f"the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
+            f"use the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
         )
     if error is not None:
         raise Lacking(f"this kernel cannot limit a link: {error[:120]}", "sudo modprobe sch_tbf")

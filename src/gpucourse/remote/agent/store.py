@@ -27,7 +27,7 @@ def lay_out(files: list[dict[str, Any]], folder: str) -> None:
     os.makedirs(folder, 0o700)
     lacking = [file["name"] for file in files if not os.path.exists(_blob(file["key"]))]
     if lacking:
-        raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
+        raise JobRefused(f"{len(lacking)} files are not in the store; the first is {lacking[0]!r}", "missing")
     for file in files:
         target = os.path.join(folder, file["name"])
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)

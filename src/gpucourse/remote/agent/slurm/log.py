@@ -69,7 +69,7 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
         note(
             job,
             f"job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. Do all machines share that "
-            "folder? If not, name one that they do: shared_folder in gpucourse.yaml, then "
+            "folder? If not, name one that they share: shared_folder in gpucourse.yaml, then "
             f"gpucourse deploy {_module(job)} --target hosts",
         )
 

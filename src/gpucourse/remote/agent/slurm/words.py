@@ -65,7 +65,7 @@ REASONS = {
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
     "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
-    "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
+    "JobArrayTaskLimit": "as many tasks of its array are already running as its limit allows",
     "BeginTime": "its start time has not come yet",
     "JobHeldUser": "a user holds it",
     "JobHeldAdmin": "the administrator holds it",

@@ -54,4 +54,4 @@ def _note(path: str, size: int | str) -> None:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"{size}\n")
     except OSError as error:  # the script must run all the same
-        sys.stderr.write(f"gpucourse: the size of the process group is not kept: {error}\n")
+        sys.stderr.write(f"gpucourse: the size of the process group is not recorded: {error}\n")
