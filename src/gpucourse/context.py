@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # these import pydantic or are slow to import, and `status` h
 
 @dataclass(frozen=True)
 class ReviewedWork:
-    """A learner's work that a reviewer has opened: the workspace that keeps the judgements, and the learner's key in it."""
+    """A learner's work that a reviewer has opened: the workspace that stores the judgements, and the learner's key there."""
 
     keeper: WorkspacePaths
     key: str
@@ -55,7 +55,7 @@ class Context:
     """The context of one command. `stop` is set when the person asks the command to end; `plot_worker` draws its pictures.
 
     `reviewed` is set if a reviewer has opened this workspace from a bundle; it is None in the learner's own workspace.
-    `make_transport` makes the transport to the nodes from the workspace's private key file. `targets` are the names that the
+    `make_transport` makes the transport to the nodes from the workspace's private key file. `targets` lists the names that the
     settings may contain as the target of new labs; if it is empty, any name is valid.
     """
 

@@ -3,7 +3,7 @@
     GpucourseError                       1   a bug in gpucourse
     ├── UsageError                       2   wrong usage: an unknown name, a value out of range
     │   ├── UnknownName                      with "did you mean"
-    │   └── ManifestError                    a file that a person wrote has wrong content
+    │   └── ManifestError                    a file that a person wrote has errors
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, or a folder cannot be written
     │   ├── HomeMissing                      the person has no home folder in which files can be stored
@@ -21,7 +21,7 @@
     │       ├── CloudUnreachable             it did not answer
     │       └── CloudThrottled               it refuses calls as too frequent
     ├── UnreachableError                 7   a node cannot be reached
-    │   ├── NoAnswer                         nothing answers SSH at its address
+    │   ├── NoAnswer                         nothing answers over SSH at its address
     │   ├── OtherHostKey                     a machine with another host key answers at its address
     │   └── NodeUntrusted                    a node's answer cannot be true and is not used
     ├── LeftoverError                    8   something may still run, or still be billed
@@ -136,7 +136,7 @@ class HomeMissing(MissingError):
 
 
 class UntrustedFolder(MissingError):
-    """A workspace or a course belongs to another user, or others may write to it, and this person has not trusted it."""
+    """A workspace or a course belongs to another user, or others may write to it, and this user has not trusted it."""
 
     code = "untrusted"
 

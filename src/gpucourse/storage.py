@@ -230,7 +230,8 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Reserve `size` bytes for the block. Raises StorageError if less than the reserve of the disk would then be free."""
+        """Reserve `size` bytes for the block. Raises StorageError if the disk would then have less free space than the
+        reserve."""
         import shutil
 
         with self._lock:

@@ -51,7 +51,7 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
     results.
 
     The imports are found by reading the files, not by running them: a module that is imported by a computed name must be named
-    with `--with`. A file that does not parse has no imports here; Python on the node reports why.
+    with `--with`. A file that does not parse counts as a file without imports; Python on the node reports the error.
     """
     script = script if module else script.resolve()
     base = base or script.parent

@@ -76,7 +76,8 @@ def make_plan(
     batch: Batch | None = None,
     max_restarts: int = 0,
 ) -> LaunchPlan:
-    """Return the launch plan of these commands. Their ranks meet at `port` of the first node; 0 if they do not meet."""
+    """Return the launch plan of these commands. `port`: the port of the first node at which their ranks meet; 0 if they do not
+    meet."""
     head = commands[0].node
     return LaunchPlan(
         run_id=REHEARSAL,

@@ -139,8 +139,8 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """Return the options that the learner typed for this run, to be added to the command of sbatch: there, they override the
-    file, and what the login sets for sbatch."""
+    """Return the options that the learner typed for this run, to be added to the sbatch command: there, they override the file,
+    and what the login sets for sbatch."""
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
     if request.written_batch is not None:
         values |= {

@@ -89,8 +89,8 @@ def list_accepted_patterns() -> str:
 
 
 def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """Return the node's environment with those of the client's variables that it may set; none of them replaces a variable of
-    the node's own."""
+    """Return the node's environment with those of the client's variables that it may set; these never replace the node's own
+    variables."""
     accepted = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **accepted, **fixed, **({"TERM": terminal} if terminal else {})}

@@ -22,7 +22,7 @@ class Spec:
     the folder that replaces the root of the node's file system; sessions find it in GPUCOURSE_NODE_ROOT.
 
     A node with `addresses` (of every machine of the stack, by name) is a separate machine. `link` is the speed of its cable;
-    `layer` is a folder of packages that were unpacked without being installed. `slurm` are the files of its /etc/slurm or,
+    `layer` is a folder of packages that were unpacked without being installed. `slurm` has the files of its /etc/slurm or,
     without addresses, the files of a cluster whose daemons share this computer. `mode` and `instance_type` describe a simulated
     node, unless the target is this computer itself.
     """

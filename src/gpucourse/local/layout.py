@@ -128,8 +128,8 @@ def check_name(name: object) -> str:
 
 
 def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that a request selects: the one that it has as `name`, or those of `names` whose number is its `count`
-    or higher. Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes."""
+    """Return the nodes that a request selects: the node in its `name`, or those of `names` whose number is its `count` or
+    higher. Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes."""
     if "name" in request:
         return [check_name(request["name"])]
     count = request.get("count")

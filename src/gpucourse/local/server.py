@@ -251,11 +251,11 @@ class SshChannel:
         process.exception_received = handle_exception
 
     def exit(self, code: int) -> None:
-        """Send the exit code; the session is over."""
+        """Send the exit code and end the session."""
         self._finish(lambda: self._process.exit(code))
 
     def exit_by_signal(self, name: str) -> None:
-        """Send the signal that ended the process (`KILL`); the session is over."""
+        """Send the signal that ended the process (`KILL`) and end the session."""
         self._finish(lambda: self._process.exit_with_signal(name))
 
     def _finish(self, tell: Callable[[], None]) -> None:

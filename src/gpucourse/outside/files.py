@@ -55,9 +55,9 @@ def read_named(path: Path, max_bytes: int) -> bytes:
 
 
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
-    """Return the `first` bytes and the `last` bytes of a regular file of any size, and its size. If the file is no larger than
-    both parts together, the first part is the whole file and the last part is empty. Raises the errors of `read_bounded`,
-    except for the one about the size."""
+    """Return the first and the last bytes of a regular file of any size (`first` and `last` of them), and its size. If the file
+    is no larger than both parts together, the first part is the whole file and the last part is empty. Raises the errors of
+    `read_bounded`, except for the one about the size."""
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= first + last:

@@ -53,7 +53,7 @@ def make_untrusted_error(node: str, subject: str, error: object) -> NodeUntruste
 
 
 def host_name(text: str) -> str:
-    """Return the text if it is a valid name of a machine, because it may become part of a file name. Raises ValueError if
+    """Return the text if it is a valid name of a machine; the name may become part of a file name. Raises ValueError if it is
     not."""
     if not _HOST.fullmatch(text):
         raise ValueError(f"{printable(text, 80)!r} is not the name of a machine")
@@ -61,7 +61,7 @@ def host_name(text: str) -> str:
 
 
 def folder(path: str) -> str:
-    """Return the path if it is an absolute path that can be shown. Raises ValueError if not."""
+    """Return the path if it is absolute and can be shown. Raises ValueError if it is not."""
     if not is_folder(path):
         raise ValueError(f"{printable(path, 80)!r} is not the path of a folder")
     return path
@@ -73,7 +73,7 @@ def is_folder(path: str) -> bool:
 
 
 def interface(name: str) -> str:
-    """Return the text if it is a valid name of a network interface. Raises ValueError if not."""
+    """Return the text if it is a valid name of a network interface. Raises ValueError if it is not."""
     if not _INTERFACE.fullmatch(name):
         raise ValueError(f"{printable(name, 80)!r} is not the name of a network interface")
     return name
@@ -198,7 +198,7 @@ class JobState:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the run has ended on the node, in whatever way."""
+        """Return whether the run has ended on the node, successfully or not."""
         return self.state in {"ended", "lost"}
 
 
@@ -232,7 +232,7 @@ class Probe:
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
-    """Return the mapping of network interfaces to IPv4 addresses if it is valid. Raises ValueError if not."""
+    """Return the mapping of network interfaces to IPv4 addresses if it is valid. Raises ValueError if it is not."""
     check_range(len(named), 0, 1000, "the number of network interfaces")
     for name, address in named.items():
         interface(name)

@@ -68,7 +68,7 @@ class Exchange:
     def stdout(self) -> Iterator[bytes]:
         """Yield the command's standard output in pieces, none of them empty, until it ends.
 
-        Raises UnreachableError if the login shell ends, prints too much, or needs too long before the command begins.
+        Raises UnreachableError if the login shell ends, prints too much, or takes too long before the command begins.
         """
         while not self._own_stdout.ended and (piece := self._receive()) is not None:
             if piece:

@@ -85,7 +85,7 @@ class Fleet:
         return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
-        """Replace the records of the nodes when more is known about the same machines."""
+        """Replace the records of the nodes with more complete records of the same machines."""
         self.nodes = tuple(nodes)
         for node in self.nodes:
             if node.name in self._links:

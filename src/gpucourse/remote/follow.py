@@ -37,11 +37,11 @@ _TERMINATED, _TERMINATED_S = 143, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedJob:
-    """A run to follow: its `nodes`, and the `paths` of its logs here. `log_limit`: how many bytes of each log are kept; when a
-    log exceeds it, the watcher is told and the run continues. `world_size`: how many ranks were started. `max_restarts`: how
-    often torchrun may restart them. `skew_s`: how far each node's clock is ahead. `scheduled`: the run is under Slurm, and one
-    node sends all logs. `hosts`: the nodes on which Slurm may start ranks, None if they are unknown; a log of any other node or
-    rank is refused."""
+    """A run to follow: its `nodes`, and the `paths` of its logs here. `log_limit`: how many bytes of each log are kept; if a
+    log exceeds this limit, the watcher is told and the run continues. `world_size`: how many ranks were started.
+    `max_restarts`: how often torchrun may restart them. `skew_s`: how far each node's clock is ahead. `scheduled`: the run is
+    under Slurm, and one node sends all logs. `hosts`: the nodes on which Slurm may start ranks, None if they are unknown; a log
+    of any other node or rank is refused."""
 
     run_id: str
     nodes: Sequence[Node]
@@ -56,10 +56,10 @@ class FollowedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """The time limits for following a run. `limit_s`: the limit for all of it, plus the time that the logs need at
-    `patience.PACE`. `until`: the latest end, on the monotonic clock. `grace_s`: how long the other ranks may take to end by
-    themselves after the first failure, before they are cancelled. `give_up_s`: how long a cut connection is tried again. A
-    connection that is silent for `silence_s` counts as cut."""
+    """The time limits for following a run. `limit_s`: the limit in total, plus the time that the logs need at `patience.PACE`.
+    `until`: the latest end, on the monotonic clock. `grace_s`: how long the other ranks may take to end by themselves after the
+    first failure, before they are cancelled. `give_up_s`: how long to retry after a connection was cut. A connection that is
+    silent for `silence_s` counts as cut."""
 
     limit_s: float | None = None
     until: float | None = None
@@ -86,10 +86,10 @@ def follow(
 ) -> FollowResult:
     """Collect every log and report to the watcher, until the run has ended on all nodes or `stop` is set.
 
-    The first rank that fails is reported at once, and so is a rank that is silent for longer than `monitor` allows. A failure
-    is only reported if torchrun may restart the rank. If the monitor fails, `guard` reports that once. Raises FollowBroken if a
-    time limit is reached, or if a node stays unreachable or sends data that is refused; raises StorageError if the disk here is
-    full. The run itself then continues.
+    The first rank that fails is reported at once, and so is a rank that is silent for longer than `monitor` allows. If torchrun
+    may restart a rank, its failure is reported and has no other effect. If the monitor fails, `guard` reports that once. Raises
+    FollowBroken if a time limit is reached, or if a node stays unreachable or sends data that is refused; raises StorageError
+    if the disk here is full. The run itself then continues.
     """
     state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
     readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]
@@ -316,7 +316,7 @@ class _NodeFollower(threading.Thread):
 
 def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
     """Wait for the end of the run; report the rank that fails first and the ranks that fall silent. After the first failure,
-    cancel what has not ended within the grace period, except under Slurm. Give up the nodes that do not report the end in
+    cancel what has not ended within the grace period, except under Slurm. Give up on nodes that do not report the end in
     time."""
     start_s, patience = time.monotonic(), None
     may_cancel = not job.scheduled

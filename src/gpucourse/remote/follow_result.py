@@ -28,12 +28,12 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """Return how often torchrun has restarted all ranks, as far as the ends of ranks show it."""
+        """Return how often torchrun has restarted all ranks, as far as the ends of ranks show."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
     def has_failed(self) -> bool:
-        """Return whether the run can no longer succeed: a launcher gave up, or a rank that will not be restarted failed."""
+        """Return whether the run can no longer succeed: a launcher gave up, or a rank failed and will not be restarted."""
         failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed)
 

@@ -197,7 +197,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
     """Leave a note on the machine that one of our labs uses it, and the same note in our folder below `shared` if the lab uses
-    that."""
+    it."""
     return _ours(link, "mark", uid, (), shared)
 
 

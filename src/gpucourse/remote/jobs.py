@@ -44,7 +44,7 @@ _INSTALL = (
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
-    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its answer, typed.
+    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its typed answer.
 
     Raises the error in the answer, or NodeUntrusted if the answer cannot be used.
     """
@@ -107,8 +107,7 @@ def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answ
 
 
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
-    """Raise NodeUntrusted if the node reports on other runs than the requested ones, or does not report on the only requested
-    run."""
+    """Raise NodeUntrusted if the node reports on runs that were not requested, or does not report on the only requested run."""
     if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
         reason = "it does not report on the runs in the request"
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
@@ -153,8 +152,8 @@ def probe(
 
 
 def estimate_skew(asked_at: float, clock: float) -> float:
-    """Return how far a node's clock, which was read after `asked_at`, is at least ahead of this computer's. A time between the
-    question and now counts as no difference."""
+    """Return the least amount by which a node's clock is ahead of this computer's (negative if it is behind). The clock was
+    read between `asked_at` and now, so a time in this span counts as no difference."""
     return round(max(clock - time.time(), min(0.0, clock - asked_at)), 3)
 
 

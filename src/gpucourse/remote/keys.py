@@ -61,16 +61,16 @@ def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: 
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """Return host entries for a configuration that also lists other machines. Each node has the name
-    `gpucourse-<module>-<name>` as well, which is the same in two labs of one module."""
+    """Return host entries for a configuration that also lists other machines. Each node also has the name
+    `gpucourse-<module>-<name>`, which is the same in two labs of one module."""
     number = inventory.stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number
     return ssh_config(inventory, key, known_hosts_file, f"gpucourse-{module}-")
 
 
 def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
-    """Return the host keys of a node, of which it must present one, each as (kind, base64). Raises UnreachableError if none is
-    recorded."""
+    """Return the pinned host keys of a node, each as (kind, base64); the node must present one of them. Raises UnreachableError
+    if none is recorded."""
     parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
     if len(parts[0]) < 2:
         raise UnreachableError(

@@ -1,5 +1,5 @@
 """The logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a link.
-This module also limits their number and makes the request for the rest of them."""
+This module also limits their number and makes the request for what is missing."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _name_job(file: BatchFile) -> str:
 
 
 def job_name(text: str) -> str:
-    """Return the job's name that is set in a file for sbatch; an empty string if none is set."""
+    """Return the job name that a file for sbatch sets; an empty string if it sets none."""
     return read_sbatch_options(text).values.get("job-name", "")
 
 

@@ -62,7 +62,7 @@ def _closed_on_error(connection: T) -> Iterator[T]:
 
 
 class SshTransport:
-    """Makes links with one private key, or with a node's own key if its record names one. Implements ports.Transport."""
+    """A maker of links with one private key, or with a node's own key if its record names one. Implements ports.Transport."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file

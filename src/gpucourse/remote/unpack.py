@@ -212,7 +212,7 @@ class _Unpacking:
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
-        """Make the parent folders of a file; return why that is not possible, or None if it is."""
+        """Make the parent folders of a file; return why that is not possible, or None on success."""
         name = "/".join(parts)
         if name in self._folders:
             return None

@@ -76,9 +76,9 @@ def find_current_folder() -> Path:
 
 
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Return the workspace's folder, the first of these that there is: `--workspace`, GPUCOURSE_WORKSPACE, the nearest folder
-    with gpucourse.yaml from the current one upwards, ~/gpucourse. `cwd` is the current folder; with None, it is looked up only
-    if needed, because it may have been removed.
+    """Return the workspace's folder, the first of these that is set or found: `--workspace`, GPUCOURSE_WORKSPACE, the nearest
+    folder with gpucourse.yaml from the current one upwards, ~/gpucourse. `cwd` is the current folder; with None, it is looked
+    up only if needed, because it may have been removed.
 
     Raises HomeMissing if only ~/gpucourse is left and there is no home folder, UsageError for `~name` if there is no such user,
     and the errors of `find_current_folder`.

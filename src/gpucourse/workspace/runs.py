@@ -70,7 +70,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
-    """Return the folders of all runs and sweeps (of one exercise, or of one script by its place)."""
+    """Return the folders of all runs and sweeps, or of those at one place (an exercise or a script)."""
     patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
     return [folder for pattern in patterns for folder in paths.runs.glob(pattern)]
 
@@ -96,8 +96,8 @@ def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
-    """Return the records of all runs (of one exercise), oldest first. Raises MissingError or NewerFormat if one cannot be
-    read."""
+    """Return the records of all runs, or of the runs of one exercise, oldest first. Raises MissingError or NewerFormat if one
+    cannot be read."""
     records, errors = readable(paths, exercise)
     if errors:
         raise next(iter(errors.values()))
@@ -105,8 +105,8 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """Return the records that can be read, of all runs (of one exercise, or of one script by its place), oldest first, and the
-    errors of the others, for callers that must not stop at them."""
+    """Return the records that can be read, of all runs or of those at one place (an exercise or a script), oldest first, and
+    the errors of the others, for callers that must not stop at them."""
     records, errors = read_each(map(RunPaths, sorted(list_folders(paths, place))), lambda files: _read(files.record))
     return sorted(records, key=_order), errors
 
@@ -120,7 +120,8 @@ def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Ite
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """Return the record of the run with exactly that id; None if there is none, or it cannot be an id. Raises MissingError."""
+    """Return the record of the run with exactly that id; None if there is none, or if the text cannot be an id. Raises
+    MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
@@ -144,8 +145,8 @@ def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> 
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """Return the runs (on one stack) whose records have no end yet, oldest first; records that cannot be read are left out. A
-    run whose files are sealed has ended, so its record is not read."""
+    """Return the runs, on all stacks or on one, whose records have no end yet, oldest first; records that cannot be read are
+    left out. A run whose files are sealed has ended, so its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
     records = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
     return sorted((record for record in records if stack in {None, record.stack}), key=_order)

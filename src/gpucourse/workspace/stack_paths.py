@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files have names here."""
+    """A folder with files that have names in the program."""
 
     folder: Path
 

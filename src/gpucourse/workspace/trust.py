@@ -1,6 +1,6 @@
-"""The trust in a folder, which depends on its owners. A workspace or a course can run commands, so a folder that other users
-own or may write to is refused until its user trusts it, as git does with `safe.directory`. The list of trusted folders belongs
-to the user: it is in their configuration folder, never in the workspace."""
+"""The check whether a folder can be trusted, by its owners and modes. A workspace or a course can run commands, so a folder
+that other users own or may write to is refused until its user trusts it, as git does with `safe.directory`. The list of trusted
+folders belongs to the user: it is in their configuration folder, never in the workspace."""
 
 from __future__ import annotations
 

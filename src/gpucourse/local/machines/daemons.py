@@ -1,4 +1,5 @@
-"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root."""
+"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root
+user."""
 
 from __future__ import annotations
 

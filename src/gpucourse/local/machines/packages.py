@@ -52,7 +52,7 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
 
 
 def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) -> Path:
-    """Fetch these packages and the packages that they need and this system lacks; return the folder in which they are unpacked.
+    """Fetch these packages and the dependencies that this system lacks; return the folder in which they are unpacked.
 
     If another command is doing the same, return its result. Raises MissingError, StorageError.
     """

@@ -80,13 +80,12 @@ def slurm_missing() -> set[str]:
 
 
 def unpackable() -> list[str]:
-    """Return the packages of a Slurm cluster that are not installed here and that machines can use without their
-    installation."""
+    """Return the packages of a Slurm cluster that are not installed here and that machines can use without installing them."""
     return _add_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Return the path of a program, also of one in root's folders; empty if it is not installed."""
+    """Return the path of a program, which may also be in root's folders; empty if it is not installed."""
     return shutil.which(name, path=path) or ""
 
 

@@ -15,8 +15,8 @@ _MAX_IDS = 65_536
 
 
 def become_root() -> None:
-    """Return as root of a user namespace in which the user's own ID stays the same, so that their files stay theirs. Do nothing
-    if the user already is root. Raises OSError, which says what is missing."""
+    """Become root of a user namespace in which the user's own ID stays the same, so that their files stay theirs. Do nothing if
+    the user already is root. Raises OSError, which says what is missing."""
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own_id, f"/etc/sub{name}") for name, own_id in (("uid", os.getuid()), ("gid", os.getgid()))}

@@ -44,8 +44,8 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that lead Slurm's commands to this cluster, and gloo to the interface between the nodes: without
-        the latter, gloo looks up this computer's name, and some computers cannot resolve their own."""
+        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes:
+        without the latter, gloo looks up this computer's name, and some computers cannot resolve their own."""
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:

@@ -1,6 +1,6 @@
 """A process on the node for break drills: it ends a rank, slows one down, or occupies the port where ranks meet.
 
-It runs beside the run, ends with it, and writes nothing anywhere.
+It runs alongside the run, ends with it, and writes nothing anywhere.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
 
 
 def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[Refusal]]:
-    """Return the names of the files to send, the names of the files that the client has unchanged, and the files that are not
-    sent, with the reasons."""
+    """Return the names of the files to send, the names of the files that the client already has unchanged, and the files that
+    are not sent, with the reasons."""
     have, output_limit = request["have"], request["output_limit"]
     unchanged = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = output_limit - sum(infos[name].st_size for name in unchanged)
@@ -91,8 +91,8 @@ def _shorten(refusals: list[Refusal]) -> list[Refusal]:
 
 
 def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[Refusal]]:
-    """Return the files that may be sent, as name -> path, and the files that may not. The first are everything in outputs/, and
-    the files in work/ that the globs match and outputs/ does not contain.
+    """Return the files that may be sent, as name -> path, and the files that may not. The files that may be sent are all those
+    in outputs/, and those in work/ that match the globs and are not in outputs/.
 
     Unchanged uploads and the bytecode of modules are not results; nor is a link to a file that is sent under its own name.
     """
@@ -164,7 +164,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _spell_out(name: str) -> str:
-    """Return a name whose bytes that are not UTF-8 are escaped, because JSON cannot contain them."""
+    """Return the name with every byte escaped that is not part of valid UTF-8, because JSON cannot contain such bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -18,7 +18,7 @@ _REMOVED = ".removed-"
 
 def prune(run_ids: list[str]) -> None:
     """Remove these runs, all of which the client has, from this node, except for the newest KEPT; a run's id begins with its
-    time. A run stays if it has not ended, or if any of its files cannot be on the client's side."""
+    time. A run stays if it has not ended, or if it has a file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
     names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name in names:

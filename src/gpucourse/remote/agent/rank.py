@@ -22,7 +22,7 @@ _MAX_BYTES, _MAX_DIGITS = 1 << 16, 6
 
 
 def run(job: Job, argv: list[str]) -> int:
-    """Run `argv` as the rank that $RANK names, and end as it ends: with its code, or by its signal."""
+    """Run `argv` as the rank that $RANK names, and end as the script ends: with its code, or by its signal."""
     rank, restart = int(os.environ.get("RANK", "0")), _count_restarts(job)
     log = os.open(job.path("logs", f"rank{rank}.log"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     if restart:

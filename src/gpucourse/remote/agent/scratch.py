@@ -53,7 +53,7 @@ def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """Return a path of the folder that PYTHONPATH does not split: a link in the run's folder if the folder's own path contains
+    """Return a path to the folder that PYTHONPATH does not split: a link in the run's folder if the folder's own path contains
     a colon."""
     if os.pathsep not in folder:
         return folder
@@ -64,8 +64,8 @@ def avoid_colon(job: Job, folder: str) -> str:
 
 
 def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = MAX_PATH) -> str:
-    """Make the folder for jobs on several machines, which share the job's folder. For this reason, the short link is next to
-    the jobs, too.
+    """Make the folder for jobs on several machines that share the job's folder. The short link to it must be shared as well, so
+    it is next to the jobs.
 
     If even the link's path is too long, use a link in LINKS if `on_one_machine` returns True; otherwise return an empty string.
     """

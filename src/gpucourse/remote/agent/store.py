@@ -1,5 +1,5 @@
-"""The ways of files from the node's store of uploads (`~/.gpucourse/store/<key>`, one file for each content) to the work folder
-of a run, and back.
+"""The transfer of files from the node's store of uploads (`~/.gpucourse/store/<key>`, one file for each content) to the work
+folder of a run, and back.
 
 During a run, its work folder contains copies: a script may write to every file there, and nothing of that reaches the store.
 After the run, each large file that it left unchanged becomes a link to the store's own file, which is read-only. The disk

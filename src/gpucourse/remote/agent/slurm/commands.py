@@ -33,7 +33,7 @@ class Controller(JobRefused):
 
 
 class UnknownJob(Controller):
-    """Slurm has forgotten the job in the question."""
+    """Slurm has forgotten the job that it was asked about."""
 
 
 def ask(

@@ -20,7 +20,8 @@ from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 
 FIRST_S, MAX_PAUSE_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
-"""Pauses between two questions to Slurm: the first, the longest, and after a job has begun a log or noted its end."""
+"""The pauses between two questions to Slurm: the first, the longest, and the one after a job has begun a log or noted its
+end."""
 
 _LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
@@ -76,8 +77,8 @@ class _Questions(threading.Thread):
             self.fault = fault
 
     def _wait_for_write(self, seconds: float) -> bool:
-        """Wait until a job begins a log, or notes its end, so that Slurm will report it in a moment; at most that many seconds.
-        Return whether that happened."""
+        """Wait until a job begins a log or notes its end, because Slurm will then report it in a moment; wait at most
+        `seconds`. Return whether that happened."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))

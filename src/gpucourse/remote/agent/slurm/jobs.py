@@ -1,4 +1,4 @@
-"""The jobs of a run: those that were submitted, and those that its own jobs submitted below its folder."""
+"""The jobs of a run: those that were submitted, and those that its own jobs submitted from within its folder."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def list_later_jobs(job: Job) -> list[Row]:
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has for this run's folder and the folders below it; jobs that have ended only if `with_ended`
-    is set."""
+    """Return the jobs that Slurm has for this run's folder and the folders below it; include jobs that have ended only if
+    `with_ended` is set."""
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():

@@ -39,8 +39,8 @@ def note(job: Job, first: str, *more: str) -> None:
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
-    """Write what changed: a line for each job; if there are many, a line for each that failed, and how many are in each
-    state."""
+    """Write what changed: a line for each job or, if there are many jobs, a line for each failed job, and how many jobs are in
+    each state."""
     pairs = list(zip(old_rows, new_rows))  # `strict` is not in Python 3.7
     if len(new_rows) <= MAX_LINES:
         for old, new in pairs:
@@ -141,7 +141,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
 
 
 def _is_preempted(job: Job, row: Row) -> bool:
-    """Return whether a log of the job shows that Slurm ended this start of it for a job of higher priority."""
+    """Return whether a log of the job shows that Slurm ended this start of the job for a job of higher priority."""
     for name in os.listdir(job.path("logs")):
         if name.startswith(f"{row['job']}-"):
             with open(job.path("logs", name), "rb") as log:

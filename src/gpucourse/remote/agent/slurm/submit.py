@@ -97,8 +97,8 @@ def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
 
 
 def _export_too(variables: dict[str, str]) -> dict[str, str]:
-    """Return the variables of a run. If the login sets a list of the variables that sbatch exports and the list lacks them,
-    also return an extended list."""
+    """Return the variables of a run. If the login lists the variables that sbatch exports and the list lacks these, also return
+    an extended list."""
     names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
     if "ALL" in names:
         return variables

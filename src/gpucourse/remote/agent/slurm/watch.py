@@ -135,7 +135,7 @@ def _scancel(job: Job, numbers: list[str]) -> None:
 
 
 def _nap_until(deadline: float) -> Iterator[None]:
-    """Yield at once, then after naps that grow, until that time by the monotonic clock."""
+    """Yield immediately, then after naps of growing length, until `deadline` on the monotonic clock."""
     nap = 0.05
     yield
     while time.monotonic() < deadline:

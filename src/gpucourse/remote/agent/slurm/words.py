@@ -122,7 +122,8 @@ def explain_reason(reason: str) -> str:
 
 
 def queue(text: str) -> dict[str, Row]:
-    """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
+    """Parse the output of squeue with the format QUEUE; return one row for each job, by the job's number (`12`, or `7_3` for a
+    task)."""
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
         job, job_phase = row.pop("job"), phase(row["state"])
@@ -132,7 +133,7 @@ def queue(text: str) -> dict[str, Row]:
 
 
 def details(text: str) -> dict[str, Row]:
-    """Parse the output of `scontrol show job -o`: one line for each job or task of an array. The array's own line is for its
+    """Parse the output of `scontrol show job -o`: one line for each job or task of an array. The array's own line covers its
     waiting tasks."""
     jobs: dict[str, Row] = {}
     for line in text.splitlines():
