@@ -223,7 +223,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     if kind == "slurm":
         return slurm_refusals.explain(node, message)
     if kind == "cannot_start":
-        return MissingError(sentence, hint="gpucourse doctor says what the nodes lack")
+        return MissingError(sentence, hint="gpucourse doctor shows what the nodes lack")
     if kind in ("cut", "damaged", "missing"):
         return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
