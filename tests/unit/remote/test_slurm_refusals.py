@@ -24,7 +24,7 @@ HEAD = Node(
         ("slurm_load_jobs error: Protocol authentication error", InfrastructureError, "munge.key"),
         ("squeue: error: Unable to unpack: Expired credential", InfrastructureError, "clocks"),
         ("squeue did not answer within 30 s", InfrastructureError, "slurmctld"),
-        ("sinfo: command not found", MissingError, "not there"),
+        ("sinfo: command not found", MissingError, "were not found"),
         ("sbatch: error: Batch job submission failed: Requested time limit is invalid", UsageError, "time limit"),
         ("sbatch: error: Batch job submission failed: Invalid account or combination", UsageError, "accounting"),
         (
