@@ -87,7 +87,7 @@ async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]
         host_based_auth=False,
         gss_host=None,  # otherwise every connection asks the resolver for this machine's name
         login_timeout=_LOGIN_S,
-        keepalive_interval=0,  # on loopback a dead client closes its socket; a stopped one may continue later
+        keepalive_interval=0,  # on loopback, a dead client closes its socket; a stopped client may continue later
         reuse_address=True,
         backlog=_BACKLOG,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from gpucourse.outside.names import printable
 
 MAX_NOISE = 1 << 20
-"""Bytes that a login shell may print on one stream before the command begins."""
+"""The largest number of bytes that a login shell may print on one stream before the command begins."""
 
 CODE_DIGITS = 3
 

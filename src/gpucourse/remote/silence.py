@@ -1,4 +1,4 @@
-"""Ranks that print nothing: which, since when, and what their processes are doing meanwhile.
+"""Ranks that print nothing: which, since when, and what their processes are doing.
 
 Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
 """

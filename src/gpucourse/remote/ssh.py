@@ -36,7 +36,7 @@ MAX_KEY = 1 << 16
 MAX_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would read whatever length a packet claims to have."""
 WINDOW = 4 << 20
-"""Bytes that may be in transit on one channel."""
+"""The largest number of bytes that may be in transit on one channel."""
 
 _REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
@@ -176,7 +176,7 @@ class SshLink:
         while True:
             try:
                 return self._take_ahead() or self._transport.open_session(timeout=timeout_s)
-            except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of one only
+            except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of only one
                 if not self.alive or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.05)

@@ -33,7 +33,7 @@ class WorkspacePaths(Folder):
     client_key = Place(".gpucourse/keys/id_ed25519")  # the private SSH key of this workspace; `.pub` is next to it
     deployments = Place(".gpucourse/deployments")  # one record for each stack
     regions = Place(".gpucourse/regions.json")  # every cloud region that was ever used
-    # What every instance, disk, address and storage cost, and since when: one line for each event, and none is changed.
+    # What every instance, disk, address and storage costs, and since when: one line for each event, never changed later.
     ledger = Place(".gpucourse/ledger.jsonl")
     prices = Place(".gpucourse/prices.json")  # the prices that AWS reported to the last deploy in each region
     # The file that says whether the learner wants a line in their own SSH configuration.

@@ -83,7 +83,7 @@ def _submit_files(job: Job, files: list[Row], variables: dict[str, str]) -> None
 def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
     predecessors = [entry["id"] for entry in jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(predecessors), "--kill-on-invalid-dep=yes"] if predecessors else []
-    script = file.get("script")  # it is submitted from its own folder, beside the files that it needs
+    script = file.get("script")  # it is submitted from its own folder, next to the files that it needs
     argv = ["sbatch", "--parsable", *depends, *file.get("flags", []), script or file["name"] + ".sbatch"]
     argv += file.get("arguments", [])
     log.make_error_folder(job, file.get("error", ""))
