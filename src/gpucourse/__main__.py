@@ -9,21 +9,21 @@ import sys
 
 def _leave(_number: int, _frame: object) -> None:
     os.write(2, b"interrupted\n")
-    os._exit(130)  # as `run_command` would; nothing has started yet that must be ended
+    os._exit(130)  # the exit code of `run_command`; nothing that must be ended has started yet
 
 
 _before = signal.getsignal(signal.SIGINT)
 if _before is signal.default_int_handler:  # not where Ctrl-C is ignored, as with nohup
     signal.signal(signal.SIGINT, _leave)
 
-from gpucourse.cli.boundary import run_command  # noqa: E402 (after the lines above, which are for what this imports)
+from gpucourse.cli.boundary import run_command  # noqa: E402 (after the lines above, which handle Ctrl-C during it)
 
 signal.signal(signal.SIGINT, _before)
 
 
 def main() -> None:
-    """Run the command that was typed and leave with its exit code."""
-    # Only this user may write to files of this program, and of Terraform and the nodes' host, which inherit this umask.
+    """Run the command that was typed and exit with its code."""
+    # Only this user may write to the files of this program, of Terraform and of the nodes' host: both inherit this umask.
     os.umask(os.umask(0o077) | 0o022)
     sys.exit(run_command(sys.argv[1:]))
 

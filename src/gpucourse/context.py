@@ -1,5 +1,5 @@
-"""The context of a command: the open workspace, the course's folders, the environment of the process, and the watcher that is
-told of progress. It never changes: a block that needs another watcher uses a new context."""
+"""The context of a command: the open workspace, the course's folders, the environment of the process, and the watcher that
+receives progress events. A context never changes: code that needs another watcher uses a new context."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # these import pydantic or are slow to import, and `status` h
 
 @dataclass(frozen=True)
 class ReviewedWork:
-    """A learner's work that a reviewer has opened: the workspace that keeps the judgements, and the learner's key in it."""
+    """A learner's work that a reviewer has opened: the workspace that stores the judgements, and the learner's key there."""
 
     keeper: WorkspacePaths
     key: str
@@ -43,7 +43,7 @@ def ssh_transport(key: Path) -> Transport:
 
 @dataclass
 class Opened:
-    """The objects that are read or started on first use. All contexts of one command share them."""
+    """Objects that are loaded or started on first use. All contexts of one command share them."""
 
     catalog: Catalog | None = None
     settings: Settings | None = None
@@ -54,9 +54,9 @@ class Opened:
 class Context:
     """The context of one command. `stop` is set when the person asks the command to end; `plot_worker` draws its pictures.
 
-    `reviewed` is set if a reviewer has opened this workspace from a bundle; None in the learner's own workspace.
-    `make_transport` makes the transport to the nodes from the file of the workspace's private key. `targets` are the names
-    that the settings may have as the target of new labs; if it is empty, any name is valid.
+    `reviewed` is set if a reviewer has opened this workspace from a bundle; it is None in the learner's own workspace.
+    `make_transport` makes the transport to the nodes from the workspace's private key file. `targets` lists the names that the
+    settings may contain as the target of new labs; if it is empty, any name is valid.
     """
 
     workspace: Workspace
@@ -76,23 +76,23 @@ class Context:
         return self.workspace.paths
 
     def watched_by(self, watch: Watcher) -> Context:
-        """Return this context with another watcher, which is told of progress."""
+        """Return a copy of this context whose progress events go to another watcher."""
         return replace(self, watch=watch)
 
     def with_label(self, label: str) -> Context:
-        """Return the context for one of several tasks that run side by side: its watcher receives every event with the
-        label."""
+        """Return the context for one of several tasks that run in parallel: its watcher receives every event with the label."""
         from gpucourse.model.event import label_events
 
         return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """Return the lock of that name (a stack's), which `command` holds for a block. If it has to wait, the watcher is told
-        once for which command. Raises StackBusy."""
+        """Return a context manager that holds the lock of that name (a stack's) for `command`. If another command holds the
+        lock, the watcher is told once which one. Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:
-        """Return a block whose failure does not end the command: it becomes a line in the workspace's log and a warning.
+        """Return a context manager for a block whose failure does not end the command: it becomes a line in the workspace's log
+        and a warning.
 
         `part` completes the sentence "could not ..."."""
         return guard(part, lambda: self.paths.log, self._warn)
@@ -104,7 +104,7 @@ class Context:
 
     @cached_property
     def transport(self) -> Transport:
-        """Return the transport that connects to nodes, with the workspace's key or the one that a node's record names."""
+        """Return the transport that connects to nodes with the workspace's key, or with the key that a node's record names."""
         return self.make_transport(self.paths.client_key)
 
     @property
@@ -123,7 +123,7 @@ class Context:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the course, which is read once."""
+        """Return the course; it is read only once."""
         if self.opened.catalog is None:
             from gpucourse.course.catalog import load
 
@@ -132,7 +132,7 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """Return the learner's settings, which are read once."""
+        """Return the learner's settings; they are read only once."""
         if self.opened.settings is None:
             from gpucourse.workspace.settings import read_settings
 

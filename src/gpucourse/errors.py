@@ -1,11 +1,11 @@
-"""Every failure that gpucourse expects, and the exit code that each one means.
+"""Every failure that gpucourse expects, and its exit code.
 
     GpucourseError                       1   a bug in gpucourse
     ├── UsageError                       2   wrong usage: an unknown name, a value out of range
     │   ├── UnknownName                      with "did you mean"
-    │   └── ManifestError                    a file that a person wrote has wrong content
+    │   └── ManifestError                    a file that a person wrote has errors
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
-    │   ├── StorageError                     the disk is full, the folder cannot be written
+    │   ├── StorageError                     the disk is full, or a folder cannot be written
     │   ├── HomeMissing                      the person has no home folder in which files can be stored
     │   ├── UntrustedFolder                  a workspace or course of another user, not trusted yet
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
@@ -19,16 +19,16 @@
     │   ├── StackBusy                        another command holds this stack
     │   └── CloudError                       the cloud answered with an error
     │       ├── CloudUnreachable             it did not answer
-    │       └── CloudThrottled               it refuses calls that come too often
+    │       └── CloudThrottled               it refuses calls as too frequent
     ├── UnreachableError                 7   a node cannot be reached
-    │   ├── NoAnswer                         nothing answers SSH at its address
+    │   ├── NoAnswer                         nothing answers over SSH at its address
     │   ├── OtherHostKey                     a machine with another host key answers at its address
-    │   └── NodeUntrusted                    a node's answer cannot be true; nothing of it is used
+    │   └── NodeUntrusted                    a node's answer cannot be true and is not used
     ├── LeftoverError                    8   something may still run, or still be billed
     └── Interrupted                    130   the person pressed Ctrl-C
 
-An error says what happened and where (`what`), what to type next (`hint`), and where the log is (`log`). Its `code` is
-stable: scripts that read `--json` compare it.
+An error says what happened and where (`what`), what to type next (`hint`), and where the log is (`log`). Its `code` is stable:
+scripts that read `--json` depend on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pathlib import Path
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the process. The numbers are part of the contract with the person at the terminal."""
+    """The exit codes of the process. Their numbers never change: the user's scripts depend on them."""
 
     DONE = 0
     FAULT = 1
@@ -66,14 +66,14 @@ class GpucourseError(Exception):
         self.log = log
 
     def tell_of(self, subject: str) -> str:
-        """Return `what`, preceded by the `subject` that it happened to, unless the sentence already begins with it."""
+        """Return `what`, with `subject` in front of it unless `what` already begins with it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
 def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
-    """Return ` Did you mean a or b?` with the known names that are similar to the word (by at least `least`, of 1), nearest
-    first; an empty text if there are none. Names clearly less similar than the nearest are left out; case and leading dashes
-    are ignored."""
+    """Return ` Did you mean a or b?` with the known names whose similarity to the word (0 to 1) is at least `least`, nearest
+    first; return an empty string if there are none. Names that are clearly less similar than the nearest one are left out. Case
+    and leading dashes are ignored."""
     import difflib
 
     matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
@@ -88,14 +88,14 @@ def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
 
 
 class UsageError(GpucourseError):
-    """The command was typed wrongly: a value out of range, flags that cannot be combined."""
+    """The command was typed incorrectly: for example, a value is out of range, or two flags cannot be combined."""
 
     exit_code = ExitCode.USAGE
     code = "usage"
 
 
 class UnknownName(UsageError):
-    """A name (module, exercise, parameter, run) that does not exist; the message suggests the nearest names that do."""
+    """A name (of a module, an exercise, a parameter or a run) does not exist; the message suggests similar names."""
 
     code = "unknown_name"
 
@@ -107,7 +107,7 @@ class UnknownName(UsageError):
 
 
 class ManifestError(UsageError):
-    """A file that a person wrote is wrong. `complaints` has one line for each error: `file: key.path: reason`."""
+    """A file that a person wrote has errors. `complaints` has one line for each error: `file: key.path: reason`."""
 
     code = "manifest"
 
@@ -124,7 +124,7 @@ class MissingError(GpucourseError):
 
 
 class StorageError(MissingError):
-    """The disk is full or a folder cannot be written. What was written before is intact."""
+    """The disk is full or a folder cannot be written. Files that were written earlier are intact."""
 
     code = "storage"
 
@@ -136,7 +136,7 @@ class HomeMissing(MissingError):
 
 
 class UntrustedFolder(MissingError):
-    """A workspace or a course belongs to another user, or others may write to it, and this person has not trusted it."""
+    """A workspace or a course belongs to another user, or others may write to it, and this user has not trusted it."""
 
     code = "untrusted"
 
@@ -171,7 +171,7 @@ class CredentialsError(MissingError):
 
 
 class PermissionRefused(MissingError):
-    """The identity is known and may not do this. `action` is the missing permission, such as `ec2:RunInstances`."""
+    """The cloud knows the identity but denies the action. `action` is the missing permission, such as `ec2:RunInstances`."""
 
     code = "permission"
 
@@ -204,8 +204,8 @@ class InfrastructureError(GpucourseError):
 class TerraformFailed(InfrastructureError):
     """Terraform ended with an error; `log` is its whole output.
 
-    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it printed none. `every` lists the
-    words of all its errors, in order.
+    `summary`, `detail` and `address` are Terraform's own description of its first error, empty if it printed none. `every`
+    lists the descriptions of all its errors, in order.
     """
 
     code = "terraform"
@@ -232,7 +232,7 @@ class StackBusy(InfrastructureError):
 
 
 class CloudError(InfrastructureError):
-    """The cloud answered a call with an error. `cloud_code` and `message` are its own words, `kind` is their meaning."""
+    """The cloud answered a call with an error. `cloud_code` and `message` are the cloud's own; `kind` says what they mean."""
 
     code = "cloud"
 
@@ -254,35 +254,36 @@ class CloudThrottled(CloudError):
 
 
 class UnreachableError(GpucourseError):
-    """A node does not answer over SSH, or stopped answering."""
+    """A node does not answer over SSH, or has stopped answering."""
 
     exit_code = ExitCode.UNREACHABLE
     code = "unreachable"
 
 
 class NoAnswer(UnreachableError):
-    """Nothing answers SSH at the address of a node, or not in time."""
+    """Nothing answers over SSH at a node's address, or nothing answers in time."""
 
 
 class OtherHostKey(UnreachableError):
-    """The machine at a node's address shows a host key other than the one on record. Nothing was sent to it."""
+    """The machine at a node's address presents a different host key from the recorded one. Nothing was sent to it."""
 
 
 class NodeUntrusted(UnreachableError):
-    """A node sent what an honest one never sends: damaged data, too much data, or an unexpected name. It was not used."""
+    """A node sent data that an honest node never sends: damaged, too long, or with an unexpected name. The data was not
+    used."""
 
     code = "node_untrusted"
 
 
 class LeftoverError(GpucourseError):
-    """A teardown left something behind. Its record is kept; the message names it and says how to remove it."""
+    """A destroy left something behind. The lab's record is kept; the message names what is left and says how to remove it."""
 
     exit_code = ExitCode.MAY_BE_BILLED
     code = "leftover"
 
 
 class Interrupted(GpucourseError):
-    """The person stopped the command. The hint says what continues and how to come back."""
+    """The user stopped the command. The hint says what is still running and how to return to it."""
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpucourse.errors import GpucourseError, Interrupted
 
 Guard = Callable[[str], AbstractContextManager[None]]
-"""Makes a guard for the named part of the work."""
+"""A function that makes a guard for the named part of the work."""
 
 
 @contextmanager
@@ -35,14 +35,13 @@ def guard(
 
 
 def _write_line(part: str, error: Exception, log: Callable[[], Path]) -> Path | None:
-    """Append to the log the error and the places in the code that it passed; return the log, or None if it cannot be
-    written."""
+    """Append the error and its traceback to the log, in one line; return the log, or None if it cannot be written."""
     import traceback
 
     from gpucourse.outside.names import printable
     from gpucourse.units import now_utc
 
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the guard
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first frame is the guard's
     places = " > ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
     line = f"{now_utc()} {' '.join(sys.argv)}: could not {part}: {type(error).__name__}: {error} ({places})"
     try:

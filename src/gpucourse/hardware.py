@@ -36,7 +36,7 @@ class RentedGpu:
 
     @property
     def choice(self) -> str:
-        """Return its name on the command line and in the settings, such as l4."""
+        """Return the GPU's name on the command line and in the settings, such as l4."""
         return self.gpu.lower()
 
     @property
@@ -52,7 +52,8 @@ class RentedGpu:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaFamily:
-    """The instance families that share a vCPU quota, as prefixes of their names; the (code, name) of the quota by market."""
+    """The instance families that share a vCPU quota, as prefixes of their names, and the quota's (code, name) for each
+    market."""
 
     families: tuple[str, ...]
     by_market: Mapping[Literal["on-demand", "spot"], tuple[str, str]]
@@ -60,7 +61,7 @@ class QuotaFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """The table. `prices` says where and when the prices of the types were read, for `on_demand` and `spot`."""
+    """The hardware table. `prices` says where and when the `on_demand` and `spot` prices of the types were read."""
 
     rented: tuple[RentedGpu, ...]
     quotas: Mapping[str, QuotaFamily]
@@ -73,7 +74,7 @@ class Hardware:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Return the names of these GPUs on the command line: t4, l4, and so on."""
+        """Return the command-line names of the GPUs that a learner can choose: t4, l4, and so on."""
         return tuple(rented.choice for rented in self.choosable_gpus)
 
     @property
@@ -86,8 +87,8 @@ class Hardware:
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
     def quota_of(self, instance_type: str) -> QuotaFamily | None:
-        """Return the quota that a type counts against, even if the type is not in the table; the longest prefix wins. None if
-        no lab of the course can use the quota."""
+        """Return the quota that an instance type counts against, even if the type is not in the table; the longest matching
+        prefix wins. Return None if no lab of the course can use that quota."""
         family = instance_type.split(".", maxsplit=1)[0]
         if family.startswith(("inf", "trn", "dl", "hpc")):
             return None

@@ -1,4 +1,5 @@
-"""Several tasks at once, each in a thread: bounded in number, results in the tasks' order, errors and Ctrl-C in one place."""
+"""Running several tasks at the same time, each in a thread. Their number is limited, their results are in the tasks' order, and
+errors and Ctrl-C are handled in one place."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
     for result in results:
         if isinstance(result, GpucourseError):
             raise result
-    return results  # type: ignore[return-value]  # no error is left in it
+    return results  # type: ignore[return-value]  # it contains no errors now
 
 
 def try_all(
@@ -33,12 +34,12 @@ def try_all(
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[T | GpucourseError]:
     """Run the tasks, at most `limit` at the same time; return the result or the GpucourseError of each, in the tasks' order.
-    Any other error is a fault and is raised.
+    Any other exception is a bug and is raised.
 
     A task that has not ended `within_s` seconds from now is abandoned: its result is CloudUnreachable. Without `on_interrupt`,
-    Ctrl-C raises KeyboardInterrupt at once, and the threads do not keep the process alive. With it, Ctrl-C calls
-    `on_interrupt`, waits for the tasks that have begun, and then raises KeyboardInterrupt; a single task runs in the caller's
-    thread, where Ctrl-C arrives.
+    Ctrl-C raises KeyboardInterrupt immediately, and the threads do not keep the process alive. With `on_interrupt`, Ctrl-C
+    calls `on_interrupt`, waits for the tasks that have begun, and then raises KeyboardInterrupt; a single task runs in the
+    caller's thread, where Ctrl-C arrives.
     """
     results: dict[int, T | GpucourseError] = {}
     faults: list[BaseException] = []
@@ -71,7 +72,7 @@ def try_all(
         raise
     if faults:
         raise faults[0]
-    completed = dict(results)  # a late task must no longer change it
+    completed = dict(results)  # a copy, which late tasks cannot change
     timeout_error = CloudUnreachable(
         f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again"
     )
@@ -86,7 +87,7 @@ def _next(waiting: deque[int]) -> int | None:
 
 
 def _drop(waiting: deque[int], ended: Sequence[threading.Event]) -> None:
-    """Mark as ended the tasks that have not begun: they are never started."""
+    """Mark the tasks that have not begun as ended, so that they are never started."""
     while (number := _next(waiting)) is not None:
         ended[number].set()
 

@@ -1,4 +1,4 @@
-"""The interface to the nodes: what a transport promises. Implementations are one floor up."""
+"""The interface to the nodes: what a transport promises. Implementations are one layer up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.model.node import Node
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """A command that ran to its end on a node. `code` is the shell's exit code; output is raw bytes."""
+    """The result of a command that ran to its end on a node. `code` is the shell's exit code; the outputs are raw bytes."""
 
     code: int
     stdout: bytes
@@ -37,8 +37,8 @@ class Link(Protocol):
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
-        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted if the
-        answer has more bytes than any honest one, UnreachableError if the whole answer takes more than twice as long.
+        `timeout_s` limits the wait for the next byte or for the exit code. Raises NodeUntrusted if the answer is longer than
+        any honest one, and UnreachableError if the whole answer takes more than twice `timeout_s`.
         """
         ...
 
@@ -55,12 +55,12 @@ class Link(Protocol):
 
 
 class Transport(Protocol):
-    """Makes links."""
+    """A maker of links to nodes."""
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError.
 
-        If `shared` names a folder that all machines of a cluster share, commands start in the user's own folder below it, which
-        is also their HOME.
+        If `shared` names a folder that all machines of a cluster share, commands start in the user's own folder below it, and
+        HOME is that folder.
         """
         ...

@@ -1,4 +1,5 @@
-"""Write whole files: aside, flushed, renamed. A full disk or a forbidden folder becomes an error that says what to do.
+"""Write whole files: under a temporary name first, then flushed and renamed. A full disk or a forbidden folder becomes an error
+that says what to do.
 
 This module also decides where a user's own files belong: never in `/` itself, nor in a home folder that does not exist.
 """
@@ -30,8 +31,8 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 def find_home(environ: Mapping[str, str], remedy: str) -> Path:
     """Return the person's home folder: HOME or, if that is unset or empty, the account's.
 
-    Raises HomeMissing if that is not a folder, is closed to the person, or is `/`; its hint begins with `instead`, the command
-    that needs no home.
+    Raises HomeMissing if it is not a folder, is closed to the person, or is `/`. The error's hint begins with `instead`, the
+    command that needs no home.
     """
     home_name = environ.get("HOME", "")
     home = Path(home_name or _find_account_home())
@@ -47,12 +48,12 @@ def _find_account_home() -> str:
 
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # a number without an account, as in containers
+    except KeyError:  # a user ID without an account, as in containers
         return "/"
 
 
 def find_login() -> str:
-    """Return the person's login name; for a number without an account, as in containers, that number."""
+    """Return the person's login name, or their user ID if it has no account, as in containers."""
     import getpass
 
     try:
@@ -62,7 +63,7 @@ def find_login() -> str:
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:
-    """Return the StorageError for an error of the disk at `path`, or None if the error is of another kind."""
+    """Return the StorageError for a disk error at `path`; None if the error is of another kind."""
     if error.errno in _NO_SPACE:
         return StorageError(
             f"no space left to write {path}",
@@ -82,7 +83,7 @@ def storage_error(error: OSError, path: Path) -> StorageError | None:
 
 @contextmanager
 def storing(path: Path | str) -> Iterator[None]:
-    """Turn an error of the disk inside the block into a StorageError about `path`."""
+    """Turn a disk error inside the block into a StorageError about `path`."""
     try:
         yield
     except OSError as error:
@@ -101,7 +102,8 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """Yield a binary file that appears under its name only if the block ends without an error: written aside, fsync, rename."""
+    """Yield a binary file that gets its name only if the block ends without an error: it is written under a temporary name,
+    synced and renamed."""
     import tempfile
 
     with storing(path):
@@ -120,15 +122,15 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 
 
 class FileBatch:
-    """Files that appear under their names together: each is written aside, one sync stores them all, then each is renamed.
+    """Files that get their names together: each is written aside, one sync stores them all, then each is renamed.
 
-    So a file under its name is complete, even after a power cut, without an fsync for each. If the program is killed, the next
-    batch with the same folder removes the files that are still aside.
+    A file that has its name is therefore complete, even after a power cut, without an fsync for each file. If the program is
+    killed, the next batch with the same folder removes the files that were left aside.
     """
 
     def __init__(self, aside: Path) -> None:
-        """Prepare a batch. `aside`: a folder of this batch alone, on the disk of its files; it exists only while it contains
-        files. Files that an earlier program left in it are removed."""
+        """Prepare a batch. `aside`: a folder for this batch alone, on the same disk as its files; it exists only while it
+        contains files. Files that an earlier program left there are removed."""
         self._aside = aside
         self._waiting: dict[str, tuple[Path, bool]] = {}
         self._count = self.bytes = 0
@@ -144,7 +146,7 @@ class FileBatch:
         """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: its modification
         time.
 
-        Raises StorageError, including if the disk accepts no file of that name.
+        Raises StorageError, also if the disk does not accept a file of that name.
         """
         with storing(target):
             is_new = not _exists(target)
@@ -170,7 +172,7 @@ class FileBatch:
         return digest.hexdigest()
 
     def drop(self, target: str) -> None:
-        """Undo a file: remove it, whether it has its name already or not."""
+        """Remove a file, whether or not it has its name already."""
         path, _ = self._waiting.pop(target, (Path(target), False))
         path.unlink()
 
@@ -198,7 +200,7 @@ def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
     """Rename a file; return the error if the disk does not accept that name. Raises StorageError for every other reason."""
     with storing(target):
         try:
-            if is_new and _exists(target):  # two names that are the same to this disk
+            if is_new and _exists(target):  # the disk treats two different names as the same
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
             path.replace(target)
         except OSError as error:
@@ -209,8 +211,8 @@ def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
 
 
 def find_shortage(folder: Path) -> str:
-    """Return a sentence if the disk of this folder has less free than the reserve, so that nothing is collected; else an empty
-    text."""
+    """Return a sentence if the folder's disk has less free space than the reserve, in which case nothing is collected;
+    otherwise return an empty string."""
     import shutil
 
     free = shutil.disk_usage(folder).free
@@ -228,7 +230,8 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Set `size` bytes aside for the block. Raises StorageError if that would leave less than the reserve."""
+        """Reserve `size` bytes for the block. Raises StorageError if the disk would then have less free space than the
+        reserve."""
         import shutil
 
         with self._lock:
@@ -248,7 +251,7 @@ class DiskSpace:
 
 
 def sync_files(paths: Sequence[Path | str]) -> None:
-    """Wait until these files of one file system are on the disk: with one call for all of them if the system has one.
+    """Wait until these files, all on one file system, are on the disk; use a single call for all of them if the system has one.
 
     Raises OSError if the disk refuses.
     """
@@ -283,11 +286,11 @@ def _exists(path: Path | str) -> bool:
 
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a whole file at once, so that a reader sees either the old one or the new one."""
+    """Write a whole file in one step: a reader sees either the old file or the new one."""
     with writing(path, mode=mode) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Write a whole text file at once, in UTF-8."""
+    """Write a whole text file in one step, in UTF-8."""
     write_bytes(path, text.encode(), mode=mode)

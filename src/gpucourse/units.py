@@ -16,7 +16,8 @@ _SCALE = {
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError, which says what would be right."""
+    """Return the seconds in `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError, whose message shows the right
+    form."""
     match = _DURATION.match(text.strip().replace(" ", ""))
     if not match or not any(match.groups()):
         raise ValueError(f"'{text}' is not a duration such as 90s, 10m or 1h30m")
@@ -25,7 +26,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes in `64 MiB`, `1.5 GB` or a bare number. Raises ValueError, which says what would be right."""
+    """Return the bytes in `64 MiB`, `1.5 GB` or a bare number. Raises ValueError, whose message shows the right form."""
     match = _BYTES.match(text.strip())
     if not match or match.group(2) not in _SCALE:
         raise ValueError(f"'{text}' is not a size such as 64 MiB or 1 GiB")
@@ -54,8 +55,8 @@ def format_seconds(seconds: float) -> str:
 
 
 def now_utc(timespec: str = "seconds") -> str:
-    """Return the current time as records store it: ISO 8601, UTC, whole seconds; a finer `timespec` shows the order of two
-    events."""
+    """Return the current time in the records' format: ISO 8601 in UTC, with whole seconds. A finer `timespec` shows the order
+    of two events."""
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
@@ -68,7 +69,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def later(moment: str, seconds: float) -> str:
-    """Return the time `seconds` after a recorded one, as records store it."""
+    """Return the time that is `seconds` after a recorded one, in the records' format."""
     return (datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 

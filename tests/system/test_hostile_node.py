@@ -279,7 +279,7 @@ def test_destroy_keeps_a_lab_until_its_outputs_are_collected_or_discarded(
     try:
         code, capture = world.types(capfd, "destroy", "--all", "--yes")
         assert code == 7, capture
-        assert "are not collected yet, and node0: what it sent of its outputs cannot be used" in capture
+        assert "are not collected yet, and node0: the outputs that it sent cannot be used" in capture
         assert "gpucourse destroy 3 --discard" in capture
         assert world.stacks() == {"03-hosts"}, "the other lab is taken down all the same"
         world.keep("refused")

@@ -69,7 +69,7 @@ def test_rank_that_exits_is_named_at_once_and_with_its_last_lines(lab: Learner, 
 @pytest.mark.slow
 def test_silent_rank_is_named_with_what_its_process_does_until_the_time_limit(lab: Learner, tmp_path: Path) -> None:
     out, err = run(lab, write(tmp_path, STOPS), "--silence", "2s", "--timeout", "8s", code=4)
-    named = next(number for number, line in enumerate(err.splitlines()) if "rank 1 on node1 has said nothing for 2 s" in line)
+    named = next(number for number, line in enumerate(err.splitlines()) if "1 on node1 has printed nothing for 2 s" in line)
     assert "its process is stopped by a signal; its last line: step 3 of rank 1" in err.splitlines()[named]
     assert any("of rank 0" in line for line in err.splitlines()[named:]), "it is named while the others go on"
     assert "failed with exit code" not in err, "who was ended by the time limit did not fail"

@@ -37,8 +37,8 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
 
 
 def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
-    """Return the error for an exercise whose processes never meet, so that it cannot be a drill; `in_code`: whether an error
-    can be put into its code."""
+    """Return the error for an exercise whose processes never meet, so that it cannot be a drill. `in_code`: whether an error
+    can be put into the exercise's code instead."""
     ranks = "take an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
@@ -82,12 +82,12 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
 
 def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
-    wrapper's place belongs to the script."""
+    wrapper's placeholder belongs to the script."""
     place = argv.index(RANK)
     return (*(word for word in argv[:place] if not word.startswith(RESTARTS_OPTION)), *argv[place:])
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:
-    """Return the command whose ranks see this variable, whatever their launcher sets."""
+    """Return the command, changed so that its ranks see this variable, whatever their launcher sets."""
     place = command.argv.index(RANK) + 1
     return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

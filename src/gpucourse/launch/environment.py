@@ -22,8 +22,8 @@ _WAYS = {
     "PYTHONUNBUFFERED": "it is always set: logs arrive line by line",
     "HOME": "the files of a run are below the home folder of the node",
 }
-"""The variables that only gpucourse may set, and what decides them."""
-_HELP = "gpucourse run --help has the options that decide it"
+"""The variables that only gpucourse may set, and what determines their values."""
+_HELP = "gpucourse run --help lists the options that set it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
     **dict.fromkeys(
@@ -46,10 +46,10 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """Return the variables for the interface that collectives use. By default, gloo binds to the address that the host's name
-    resolves to.
+    """Return the variables that set the network interface for collectives. By default, gloo binds to the address that the
+    host's name resolves to.
 
-    `nccl` is what NCCL needs in addition, if there are GPUs.
+    `nccl` has the additional variables for NCCL, which are needed only if there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}

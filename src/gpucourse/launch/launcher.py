@@ -37,9 +37,10 @@ class LabFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """The facts that were looked up in a cluster before planning: the `module` of its lab, the partition (empty: its default),
-    the nodes of each job, how many threads a process may use (None: the job itself finds out), the GPUs of its nodes for each
-    job (0 if they have none), and their Python (empty: the head's)."""
+    """The facts that were looked up in a cluster before planning. `module`: the module of its lab. `partition`: empty for the
+    default. `nodes`: the nodes of each job. `threads`: how many threads a process may use (None: the job itself finds out).
+    `gpus`: the GPUs of each node for a job (0 if there are none). `python`: the interpreter on the nodes (empty: the
+    head's)."""
 
     module: str
     partition: str
@@ -51,7 +52,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenBatch:
-    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` is
+    """A batch file that the learner wrote as a part of an exercise. `name` is the file's name without its ending; `tasks` is
     the number of tasks of its array, 0 if it has no array."""
 
     name: str
@@ -61,8 +62,8 @@ class WrittenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class TorchrunOptions:
-    """torchrun's own options as typed, one word each (`--role=trainer`). `max_restarts` is separate, because the nodes need it;
-    None if it was not typed."""
+    """torchrun's own options as they were typed, one word each (`--role=trainer`). `max_restarts` is separate, because the
+    nodes need it; it is None if it was not typed."""
 
     words: tuple[str, ...] = ()
     max_restarts: int | None = None
@@ -70,9 +71,10 @@ class TorchrunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """The learner's request, resolved: typed parameters and the script's arguments in order. `typed` are the names that were
-    typed, of parameters and of the options nodes and timeout. `written_batch` is submitted in place of the course's own file.
-    `environment` overrules what would be set otherwise; the variables `handed_on` receive their values when the run starts."""
+    """The learner's request, resolved: the parameters with their values, and the script's arguments in order. `typed` has the
+    names of the parameters that were typed, and of the options nodes and timeout if they were. `written_batch` is submitted in
+    place of the course's own file. `environment` overrides what would be set otherwise; the variables in `handed_on` receive
+    their values when the run starts."""
 
     exercise: Exercise
     launcher: str
@@ -96,18 +98,19 @@ F = TypeVar("F", LabFacts, ClusterFacts)
 
 
 class Launcher(LauncherTraits, ABC, Generic[F]):
-    """A way to start the processes of a run. A new one is a subclass in a file of its own, and a line in `LAUNCHERS`
+    """A way to start the processes of a run. To add a launcher, write a subclass in its own file, and add a line to `LAUNCHERS`
     (`model/launchers.py`)."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F) -> LaunchPlan:
-        """Return the plan for these nodes, the first of which is the head. Asks no node, so that `--dry-run` can print it."""
+        """Return the plan for these nodes, the first of which is the head. No node is asked, so that `--dry-run` can print the
+        plan."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed; None if it can. The options are `torchrun`'s own, the variables
-        whose values no file may contain, and a profiler."""
+        """Return why this launcher cannot do what was typed; None if it can. `torchrun`: torchrun's own options. `handed_on`:
+        the variables whose values no file may contain. `profile`: whether a profiler was requested."""
         del handed_on, profile
         if not torchrun:
             return None

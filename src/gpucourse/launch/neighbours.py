@@ -1,4 +1,4 @@
-"""The files that a learner's script needs beside it: the modules of its folder that it imports, and files named by --with."""
+"""The other files that a learner's script needs: the modules in its folder that it imports, and the files named with --with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cach
 
 
 def find_module(name: str, root: Path) -> Path:
-    """Return the file that `python -m name` runs, typed in `root`. Raises UsageError if there is none."""
+    """Return the file that `python -m name` runs if it is typed in `root`. Raises UsageError if there is none."""
     parts = name.split(".")
     if all(part.isidentifier() for part in parts):
         place = root.joinpath(*parts)
@@ -38,20 +38,20 @@ def find_module(name: str, root: Path) -> Path:
 
 
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
-    """Return the folder that becomes the node's working folder: the script's own, or the largest folder of `--with`, in the
-    current folder or further down, that contains the script."""
+    """Return the folder that becomes the node's working folder: the script's own folder, or the outermost folder of `--with`
+    that contains the script and is the current folder or below it."""
     folder, current = script.resolve().parent, Path.cwd()
     places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
     return min([folder, *places], key=lambda place: len(place.parts))
 
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
-    """Return the modules and packages in the script's folder that it imports, and those that these import in turn, by their
-    paths in `base`. If the script is the `module` of `base`, its imports are looked up there, and its own packages are among
-    the results.
+    """Return the modules and packages in the script's folder that it imports, directly or through other modules, by their paths
+    in `base`. If the script is the `module` of `base`, its imports are looked up there, and its own packages are among the
+    results.
 
-    Found by reading, not by running: a module imported by a computed name must be named with `--with`. A file that does not
-    parse has no neighbours; Python on the node reports why.
+    The imports are found by reading the files, not by running them: a module that is imported by a computed name must be named
+    with `--with`. A file that does not parse counts as a file without imports; Python on the node reports the error.
     """
     script = script if module else script.resolve()
     base = base or script.parent
@@ -70,7 +70,7 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 def find_mentioned_files(script: Path) -> list[Upload]:
     """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
-    `sbatch next.sh`, and the files that these need in turn.
+    `sbatch next.sh`, and the files that these need.
 
     A file larger than MAX_BYTES must be named with `--with`: it may be data that is on the nodes already.
     """
@@ -88,7 +88,7 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 
 
 def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
-    """Return the files and folders of `--with`: those under `base` at the same place, others under their own name.
+    """Return the files and folders of `--with`. Those below `base` keep their place; others are put under their own name.
 
     Raises UsageError for a path that does not exist, and for a folder with too many files.
     """
@@ -116,7 +116,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
 
 
 def _locate(path: Path) -> Path:
-    """Return the absolute path of what was typed. It is not resolved: a link keeps its own name, and leads to its target."""
+    """Return the absolute path of a typed path. Links are not resolved: a link keeps its own name, and leads to its target."""
     return Path(os.path.normpath(Path.cwd() / path))
 
 

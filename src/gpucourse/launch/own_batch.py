@@ -34,8 +34,8 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """A file and the requests in its #SBATCH lines. `tasks` are the numbers of an array's tasks, of which `at_once` may run at
-    a time (0: as many as fit)."""
+    """A batch file and the requests in its #SBATCH lines. `tasks` are the numbers of an array's tasks, of which `at_once` may
+    run at a time (0: as many as fit)."""
 
     text: str
     options: SlurmOptions
@@ -49,9 +49,9 @@ class OwnBatch:
 
 @dataclass(frozen=True)
 class ScriptKind:
-    """The kind of a script, by its beginning and its name. `is_python`: its first line names Python, or no program and its name
-    ends in .py. `is_batch`: it begins with #! and has lines with #SBATCH, or is named job.sbatch or job.slurm. `is_shell`: it
-    is for a shell, and has nothing for sbatch in it."""
+    """The kind of a script, by its beginning and its name. `is_python`: its first line names Python, or it names no program and
+    the script's name ends in .py. `is_batch`: it begins with #! and has lines with #SBATCH, or is named job.sbatch or
+    job.slurm. `is_shell`: it is for a shell, and contains nothing for sbatch."""
 
     is_python: bool
     is_batch: bool
@@ -95,7 +95,7 @@ def read(script: Path) -> OwnBatch:
             raise UsageError(
                 f"{script.name} is a heterogeneous job (line {number}: {line.strip()}): Slurm makes several jobs of it, which "
                 "cannot be followed as one",
-                hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
+                hint="submit it by hand: gpucourse ssh 2, then sbatch there; or write one batch file for each part",
             )
     options = slurm_options.read_sbatch_options(text)
     try:
@@ -105,7 +105,7 @@ def read(script: Path) -> OwnBatch:
     if len(tasks) > MAX_TASKS:
         raise UsageError(
             f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
-            hint="a smaller --array; or by hand: gpucourse ssh 2, then sbatch there",
+            hint="use a smaller --array; or submit it by hand: gpucourse ssh 2, then sbatch there",
         )
     return OwnBatch(text=text, options=options, tasks=tasks, at_once=at_once)
 
@@ -122,8 +122,9 @@ def plan(
     module: str,
     login: str = "",
 ) -> LaunchPlan:
-    """Return the launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
-    override the file, as does the partition that the `login` sets; `default` is the partition of jobs that name none."""
+    """Return the launch plan for a batch file. `nodes`, `partition` and `time_s` are what the learner typed, if anything. They
+    override the file, and so does `login`, the partition that the login sets; `default` is the partition of jobs that name
+    none."""
     options = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -161,8 +162,8 @@ def plan(
 
 
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the option that passes these variables of its submitter to a job, if the job's file lists its variables: by
-    default sbatch passes all of them."""
+    """Return the option that passes these variables to a job, if the job's file lists the variables to export; by default,
+    sbatch exports all of them."""
     words = batch.read_option("export").split(",")
     if words == [""] or not names or "ALL" in words:
         return ()
@@ -185,10 +186,11 @@ def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
 
 
 def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
-    """Return the error file to look for when the job has ended, and the options by which its output can be followed.
+    """Return the error file to look for when the job has ended, and the options of sbatch that make it possible to follow the
+    job's output.
 
-    Errors join the output if the file puts both into one, or if it names a place outside of the run's folder: such a folder may
-    not exist, and then Slurm ends the job without a message.
+    Errors join the output if the batch file puts both into one file, or if it names an error file outside the run's folder: the
+    folder of that file may not exist, and Slurm would then end the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
     followed = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file
@@ -202,5 +204,5 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
 def _read_beginning(script: Path) -> str:
     try:
         return read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0].decode("utf-8", "replace")
-    except (OSError, OutsideError):  # the code that reads all of it reports that
+    except (OSError, OutsideError):  # the code that reads the whole file reports the error
         return ""

@@ -16,9 +16,9 @@ from gpucourse.model.plan import Batch, LaunchPlan, NodeCommand
 if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
     from gpucourse.model.manifest import Exercise
 
-REHEARSAL = "dry-run"  # the id of a run that is only planned yet
+REHEARSAL = "dry-run"  # the id of a run that is only planned so far
 RANK = "{rank}"
-"""The place of the wrapper, put there by the agent of a node, that writes a separate log for each rank."""
+"""The placeholder that a node's agent replaces with the wrapper, which writes a separate log for each rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class RankLauncher(Launcher[LabFacts]):
     def start(
         self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the argument list that one node starts, and the variables that this launcher sets."""
+        """Return the argument list of the command that one node starts, and the variables that this launcher sets."""
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts) -> LaunchPlan:
         """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
@@ -76,7 +76,8 @@ def make_plan(
     batch: Batch | None = None,
     max_restarts: int = 0,
 ) -> LaunchPlan:
-    """Return the launch plan of these commands, whose ranks meet at that port of the first node, if there is one."""
+    """Return the launch plan of these commands. `port`: the port of the first node at which their ranks meet; 0 if they do not
+    meet."""
     head = commands[0].node
     return LaunchPlan(
         run_id=REHEARSAL,
@@ -117,7 +118,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
     check_count(exercise, count)
     if count > deployed:
         raise UsageError(
-            f"{count} nodes were asked for, {deployed} {'is' if deployed == 1 else 'are'} deployed",
+            f"{count} nodes were asked for, but only {deployed} {'is' if deployed == 1 else 'are'} deployed",
             hint=f"gpucourse deploy {module} --nodes {count}",
         )
     head = inventory.head
@@ -125,7 +126,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
-    """Return how often torchrun may restart all ranks. For a script of the learner it is the number that was typed, or 0."""
+    """Return how often torchrun may restart all ranks. For a learner's own script, this is the number that was typed, or 0."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
     restarts: object = request.exercise.launch.restarts
@@ -135,8 +136,8 @@ def max_restarts_of(request: LaunchRequest) -> int:
 
 
 def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
-    """Return how many processes run on a node: one for each of its `gpus`, a number, or what the learner set. `local`: on
-    simulated nodes."""
+    """Return how many processes run on a node: one for each of its `gpus`, a fixed number, or the number that the learner set.
+    `local`: whether the nodes are simulated."""
     if request.processes is not None:
         return request.processes
     value: object = request.exercise.launch.procs_per_node

@@ -17,7 +17,7 @@ class Python(RankLauncher):
     def start(
         self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the argument list that one node starts, and the rank variables of its process."""
+        """Return the argument list of the command that one node starts, and the rank variables of its process."""
         variables = {
             "RANK": str(rendezvous.node_rank),
             "LOCAL_RANK": "0",

@@ -1,4 +1,5 @@
-"""The text of a file for sbatch, with a sentence above every line that is not plain shell. It works by hand, too."""
+"""The text of a file for sbatch, with a sentence above every line that is not plain shell. The file also works if a person
+submits it by hand."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
-    """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested of Slurm; `array` is its range,
-    such as 0-3%2, or empty; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as
-    sbatch has them; without `threads`, the job counts its cores."""
+    """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested from Slurm. `array` is the
+    array's range, such as 0-3%2, or empty; `partition` may be empty. `environment` is exported; the variables in `handed_on`
+    keep the values that sbatch passes on. Without `threads`, the job counts its cores."""
 
     title: str
     name: str
@@ -29,12 +30,12 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Return whether one of these variables was given to the job, so that no line has to find its value."""
+        """Return whether the job receives one of these variables, so that no line has to find its value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
 def render(job: SbatchJob) -> str:
-    """Return the file, ready for sbatch in a folder that contains work/, logs/ and outputs/."""
+    """Return the text of the file, ready for sbatch in a folder that contains work/, logs/ and outputs/."""
     if job.max_restarts:
         command = _elastic(job)
     elif job.nodes * job.tasks > 1:
@@ -49,12 +50,12 @@ def render_setup(job: SbatchJob) -> str:
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
-        "# Read by your batch file (source ./setup.sh). Made by gpucourse: what the course's scripts look for.",
+        "# Read by your batch file (source ./setup.sh). Made by gpucourse: settings for the course's scripts.",
         *((path,) if folder else ()),
-        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where they write what they measured',
+        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where the scripts write their results',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
         *_export_threads(job),
-        "# The address of a node, by its name, at which other nodes reach it.",
+        "# The address at which other nodes reach a node, from its name.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
         *_note_end(job),
     ]
@@ -62,8 +63,8 @@ def render_setup(job: SbatchJob) -> str:
 
 
 def time_limit(seconds: float) -> str:
-    """Return the time in the form of --time. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`,
-    `1-02:00:00`."""
+    """Return the time in the form of --time: `00:10:00`, `1-02:00:00`. Slurm counts in minutes, so the time is rounded up to
+    the next minute."""
     minutes = max(1, math.ceil(seconds / 60))
     days, day_minutes = divmod(minutes, 24 * 60)
     return f"{f'{days}-' if days else ''}{day_minutes // 60:02d}:{day_minutes % 60:02d}:00"
@@ -73,7 +74,7 @@ def _head(job: SbatchJob) -> str:
     return (
         "#!/bin/bash\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
-        "# By hand: sbatch takes it in any folder that all nodes share, with work/ (the scripts), logs/ and outputs/ in it.\n"
+        "# By hand: sbatch accepts it in a folder that all nodes share and that has work/ (the scripts), logs/ and outputs/.\n"
         "# Lines that begin with #SBATCH are comments for the shell and requests to Slurm."
     )
 
@@ -85,7 +86,7 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        many = "One task for each of these numbers; at most as many at once as the number after %."
+        many = "One task for each of these numbers; at most as many run at once as the number after %."
         requests.append((many, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
@@ -111,10 +112,10 @@ def _requests(job: SbatchJob) -> str:
 
 
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
-    """Return the lines that note the code that the script ends with.
+    """Return the lines that record the code with which the script ends.
 
-    When a signal ends bash, it runs the trap EXIT with the code of its last command, which may be 0; and a job that was put
-    back into the queue has a note from its first start.
+    When a signal ends bash, it runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
+    into the queue still has the record of its first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (
@@ -140,7 +141,7 @@ def _body(job: SbatchJob) -> str:
 
 
 def _export_threads(job: SbatchJob) -> tuple[str, ...]:
-    """Return the line that sets how many threads a process has, unless that was typed with the other variables."""
+    """Return the line that sets the number of threads of a process, unless the learner typed this variable."""
     if job.has_any("OMP_NUM_THREADS"):
         return ()
     if job.threads is not None:
@@ -153,7 +154,7 @@ def _export_threads(job: SbatchJob) -> tuple[str, ...]:
 
 
 def _choose_interface(job: SbatchJob) -> str:
-    """Return the lines that find the interface, unless one was typed with the other variables."""
+    """Return the lines that find the network interface, unless the learner typed its variable."""
     return "" if job.has_any("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") else _INTERFACE
 
 

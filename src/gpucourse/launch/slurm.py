@@ -60,8 +60,9 @@ class Slurm(Launcher[ClusterFacts]):
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:
-    """Return the partition that a job goes to, if one was named; empty otherwise. What was typed overrules what the `login`
-    sets for Slurm's commands, which overrules the learner's batch file, as with sbatch; the manifest comes last."""
+    """Return the partition that a job goes to; an empty string if none was named. The typed partition overrides the one that
+    the `login` sets for Slurm's commands, which overrides the one in the learner's batch file, as with sbatch. The manifest
+    comes last."""
     name = request.exercise.launch.slurm_request.partition
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
@@ -79,7 +80,7 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes start on each node. An exercise of one process remains one process, as with its own
+    """Return how many processes start on each node. An exercise with one process per node keeps one, as with its own
     launcher."""
     return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
 
@@ -87,7 +88,8 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
 def _files(
     request: LaunchRequest, slurm: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:
-    """Return the files in the order they are submitted, and the text of setup.sh if the first is the learner's."""
+    """Return the files in the order in which they are submitted, and the text of setup.sh if the first file is the
+    learner's."""
     exercise = request.exercise
     count = _values(request, slurm.array) if slurm.array and slurm.array in request.parameters else 0
     copies = request.parameters.get(slurm.jobs, 1) if slurm.jobs else 1
@@ -137,8 +139,8 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """Return the options that the learner typed for this run, to be added after sbatch: there they overrule a file, and what
-    the login sets for sbatch."""
+    """Return the options that the learner typed for this run, to be added to the sbatch command: there, they override the file,
+    and what the login sets for sbatch."""
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
     if request.written_batch is not None:
         values |= {
@@ -153,8 +155,8 @@ def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJ
 
 def make_environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
     """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets more processes
-    than there are GPUs, all of them compute on CPUs, with gloo. If there are more for another reason, that is a mistake, which
-    the script reports."""
+    than there are GPUs, all of them compute on CPUs, with gloo. If there are more processes than GPUs for another reason, that
+    is a mistake, which the script reports."""
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.make_script_variables(
@@ -171,7 +173,7 @@ def _values(request: LaunchRequest, parameter: str) -> int:
     values = [value.strip() for value in text.split(",")]
     if "" in values or not 1 <= len(values) <= MAX_TASKS:
         raise UsageError(
-            f"--set {parameter}={text}: not 1 to {MAX_TASKS} values with a comma between each",
+            f"--set {parameter}={text}: not 1 to {MAX_TASKS} values separated by commas",
             hint=f"gpucourse run {request.exercise.id} --set {parameter}=16,32,64,128",
         )
     return len(values)

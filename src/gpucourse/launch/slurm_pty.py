@@ -23,7 +23,8 @@ class SlurmPty(Launcher[ClusterFacts]):
     is_terminal = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why it cannot carry out what was typed. What is passed to a terminal can be read in a process list."""
+        """Return why this launcher cannot do what was typed; None if it can. Values that are passed to a terminal can be read
+        in a process list."""
         if handed_on:
             return UsageError(
                 f"--env {handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",

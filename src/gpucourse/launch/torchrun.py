@@ -1,7 +1,8 @@
-"""The torchrun launcher: the same line on each node, meeting at the head's private address.
+"""The torchrun launcher: the same command on each node, with a meeting point at the head's private address.
 
-Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d). The
-node's agent replaces `{rank}` by the wrapper that writes a separate log for every rank; without it the line works by hand.
+The rendezvous is static: the node ranks are known, so no second round of agreement is needed, which saves about a second
+compared with c10d. The node's agent replaces `{rank}` with the wrapper that writes a separate log for every rank; without
+`{rank}`, the command works by hand, too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OURS = {
     **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
     **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
 }
-"""torchrun's options that only gpucourse may set, and what decides them."""
+"""torchrun's options that only gpucourse may set, and what determines their values."""
 _WITH_VALUE = (
     "--max-restarts",
     "--monitor-interval",
@@ -57,14 +58,15 @@ class Torchrun(RankLauncher):
     packages = ("torch",)
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return None: it can do all of that."""
+        """Return None: torchrun can do all of this."""
         del torchrun, handed_on, profile
         return None
 
     def start(
         self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
+        """Return the argument list of the command that one node starts. It has `python -m torch.distributed.run` instead of
+        `torchrun`, so no PATH is searched."""
         max_restarts = max_restarts_of(request)
         restarts = (f"{RESTARTS_OPTION}{max_restarts}",) if max_restarts else ()
         argv = (
@@ -121,7 +123,7 @@ def _name_option(option: str) -> str:
     (torchrun understands --nnode), and for a word that is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
-            f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
+            f"--torchrun: {option!r} is not an option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
         )
     name = option.replace("_", "-")
     long = name.startswith("--")
@@ -143,7 +145,7 @@ def _read_restarts(value: str) -> int:
 
 
 def format_typed(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the argument list that a person would type: without the wrapper's place. A later `{rank}` belongs to the
+    """Return the argument list that a person would type, without the wrapper's placeholder. A later `{rank}` belongs to the
     script."""
     words = list(argv)
     if RANK in words:

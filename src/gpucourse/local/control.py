@@ -1,4 +1,4 @@
-"""The requests of a driver and the answers of the host: one line there, one back, over a socket in the nodes' folder.
+"""The requests of a driver and the answers of the host: one line in each direction, over a socket in the nodes' folder.
 
     check {}                    found {what is wrong with each machine}
     power {name, way}           done {}
@@ -15,7 +15,7 @@ So the caller's working directory must be that folder. This file imports as litt
 
 from __future__ import annotations
 
-import _socket  # in every driver `socket` would cost 8 ms of a processor, since it imports selectors and enum
+import _socket  # `socket` imports selectors and enum, which would cost every driver 8 ms of processor time
 
 SOCKET = "control.sock"
 
@@ -27,7 +27,7 @@ class HostAbsent(Exception):
 
 
 class HostStuck(Exception):
-    """A host exists, and it did not answer in time."""
+    """A host exists, but it did not answer in time."""
 
 
 class ControlRefused(Exception):
@@ -39,8 +39,8 @@ class DriverError(Exception):
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
-    """Send a request to the host of the current folder, or to the one whose socket is `at`; return its answer's first word, and
-    the rest.
+    """Send a request to the host of the current folder, or to the host whose socket is `at`; return the first word of its
+    answer, and the rest.
 
     Raises HostAbsent, HostStuck or ControlRefused."""
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -64,7 +64,7 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
 
 
 def _read_line(line: _socket.socket) -> str:
-    """Return everything up to the end of a line, or of the connection."""
+    """Return everything up to the end of the line, or to the end of the connection."""
     line_bytes = bytearray()
     while not line_bytes.endswith(b"\n") and (piece := line.recv(_PIECE)):
         line_bytes += piece

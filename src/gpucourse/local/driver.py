@@ -1,13 +1,13 @@
-# 64 of these start at once: without pathlib, json and typing, each needs 15 ms of a processor instead of 25.
+# 64 of these start at the same time: without pathlib, json and typing, each needs 15 ms of processor time instead of 25.
 # ruff: noqa: PTH100, PTH101, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
 """The program that Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of
 them.
 
-The environment contains the request: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
-writes FILE last, when the node answers; called again it repairs what is broken. `down` removes one node, and `trim` every node
-whose number is `count` or higher. Both work from any half-built state, and with the last node remove everything of the stack.
-Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all the work;
-the first driver starts it.
+The environment contains the request: the node's spec or, for `trim`, the stack's uid and the `count` of nodes that stay. `up`
+writes FILE last, when the node answers; if it is called again, it repairs what is broken. `down` removes one node, and `trim`
+every node whose number is `count` or higher. Both work from any half-built state and, with the last node, remove everything of
+the stack. The program is run by path with `python -I -S`, so only the standard library is available. The process that hosts the
+nodes does all the work; the first driver starts it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import sys
 import time
 
-if __name__ == "__main__":  # run by path, outside any package; at the end, where it can shadow nothing
+if __name__ == "__main__":  # run by path, outside any package; a folder at the end of the path shadows nothing
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from gpucourse.local import control
@@ -47,10 +47,10 @@ def main(arguments: list[str]) -> int:
 
 
 def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) -> None:
-    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises control.DriverError,
-    control.ControlRefused, OSError.
+    """Make the host bring up the node of `spec`, and write what Terraform reads about the node to `file`. Raises
+    control.DriverError, control.ControlRefused, OSError.
 
-    A host has `add_s` seconds to answer, and `ping_s` to show that it lives, before another one replaces it.
+    A host has `add_s` seconds to answer, and `ping_s` seconds to show that it is alive, before another host replaces it.
     """
     folder = os.path.dirname(os.path.abspath(file))
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -76,11 +76,11 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
 
 
 def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """End every process and remove every file of the nodes that `spec` means, as `layout.select_nodes` reads it; with the last
-    node, also the host and its files. Raises what `up` does, and ValueError.
+    """End every process and remove every file of the nodes that `spec` selects (see `layout.select_nodes`); with the last node,
+    also end the host and remove its files. Raises the errors of `up`, and ValueError.
 
-    A host has `remove_s` seconds to answer, and `ping_s` to show that it lives, before it is ended. Without a host the work is
-    done here.
+    A host has `remove_s` seconds to answer, and `ping_s` seconds to show that it is alive, before it is ended. If there is no
+    host, this process does the work itself.
     """
     folder = os.path.abspath(folder)
     deadline = time.monotonic() + _GIVE_UP_S
@@ -101,7 +101,8 @@ def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float
 
 
 def _replace(folder: str, ping_s: float) -> None:
-    """Replace a host that does not answer at all (stopped, or hung) by a new one; a host that is only busy stays."""
+    """End a host that does not answer at all (stopped, or hung), so that a new one can replace it; a host that is only busy
+    stays."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostAbsent:
@@ -113,7 +114,7 @@ def _replace(folder: str, ping_s: float) -> None:
 
 
 def _write(file: str, text: str) -> None:
-    """Write in one step, so that a reader sees the old file or the new one."""
+    """Write in one step, so that a reader sees either the old file or the new one."""
     aside = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}")
     with open(aside, "w", encoding="utf-8") as content:
         content.write(text + "\n")

@@ -45,7 +45,7 @@ _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl and daemons; Debia
 
 
 def extend_path(path: str) -> str:
-    """Return a PATH on which the programs of the system are found after all others."""
+    """Return the PATH with the folders of the system's own programs added at the end."""
     return f"{path}:{_SYSTEM}"
 
 
@@ -62,8 +62,8 @@ def make_node_environment(
     real: bool = False,
 ) -> dict[str, str]:
     """Return the variables that every session on the node starts with. `host` is the environment of the process that hosts it;
-    `root`, if there is one, the folder that replaces the root of its file system. A `real` node is this computer: what is set
-    here for a GPU is valid there."""
+    `root`, if set, is the folder that replaces the root of its file system. A `real` node is this computer itself, so the GPU
+    settings made here are valid there."""
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
     inherited = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
     path = inherited.get("PATH", _FALLBACK_PATH)
@@ -89,7 +89,8 @@ def list_accepted_patterns() -> str:
 
 
 def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """Return the node's environment with the variables that the client sent and may set; the node's own ones stay."""
+    """Return the node's environment with those of the client's variables that it may set; these never replace the node's own
+    variables."""
     variables = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **variables, **fixed, **({"TERM": terminal} if terminal else {})}

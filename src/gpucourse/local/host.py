@@ -1,8 +1,8 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`; READY an open pipe that receives one newline when the host listens. The working directory
-is the nodes' folder. The host ends with its last node, on SIGTERM, and when its folder is deleted; and never before everything
-that runs on its nodes has ended.
+LOCK is the open, locked `host.lock`; READY is an open pipe that receives one newline when the host listens. The working
+directory is the nodes' folder. The host ends with its last node, on SIGTERM, or when its folder is deleted, but never before
+everything that runs on its nodes has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder shadows none of them
+if __name__ == "__main__":  # run by path: the package is found like the libraries, and this folder shadows none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
 
 from gpucourse.local import layout, processes
@@ -57,7 +57,7 @@ class Host:
         self._control: asyncio.Server | None = None
 
     async def run(self, ready: int) -> None:
-        """Bring back the nodes of an earlier host, listen, report that, and serve until the end."""
+        """Bring back the nodes of an earlier host, listen, report that the host is ready, and serve until the end."""
         for spec in load_stored_specs(self.folder, self.uid):
             await self._restore(spec)
         await self._lead_from_heads()
@@ -74,7 +74,7 @@ class Host:
         watching.cancel()
 
     def _sign(self) -> None:
-        """Write down which process hosts the nodes of this folder."""
+        """Record which process hosts the nodes of this folder."""
         layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ class Host:
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
-        raise ValueError(f"there is nothing called {verb!r} to do")
+        raise ValueError(f"there is no request {verb!r}")
 
     async def _check(self) -> dict[str, Any]:
         """Return what is wrong with each node that is more than an SSH server."""
@@ -142,7 +142,7 @@ class Host:
         return {**await self._cluster.check(), **states}
 
     async def _control_machine(self, verb: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Cut a machine's power, or run a command in it as its root."""
+        """Cut a machine's power, or run a command in it as its root user."""
         node = self.nodes.get(str(request["name"]))
         if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=request["argv"])
@@ -174,20 +174,20 @@ class Host:
             return f"node {json.dumps(node.describe())}"
 
     async def _lead_from_heads(self) -> None:
-        """Make every machine reachable through the head, as `ssh -J node0 node3` needs it."""
+        """Make every machine reachable through the head, as `ssh -J node0 node3` requires."""
         machines = [node for node in self.nodes.values() if isinstance(node, MachineNode)]
         for head in machines:
             if head.spec.role == "head":
                 await head.lead_to(machines)
 
     async def _switch_off(self, name: str) -> None:
-        """End what runs on a node that becomes another kind of machine: its home and its port stay."""
+        """End everything that runs on a node before it becomes another kind of machine: its home and its port stay."""
         await self.nodes.pop(name).end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
 
     async def _remove(self, uid: str, request: dict[str, Any]) -> None:
-        """Remove the nodes that a request means, including one that left only files. For a node of an earlier stack, only the
-        processes end: the files belong to this stack."""
+        """Remove the nodes that a request selects, including one that left only files. If the nodes are an earlier stack's,
+        only their processes end: the files belong to this stack."""
         names = layout.select_nodes({*self.nodes, *layout.node_names(self.folder)}, request)
         async with AsyncExitStack() as turns:
             for name in names:
@@ -218,7 +218,8 @@ class Host:
                 return
 
     def clean_up(self) -> None:
-        """End every process of the stack and remove what only a running host needs; with no node left, all of its files."""
+        """End every process of the stack and remove the files that only a running host needs; if no node is left, remove all
+        files of the host."""
         processes.end(processes.marker(processes.STACK, self.uid))
         for path in layout.list_outside(self.folder, self.uid):
             layout.remove(path)
@@ -248,7 +249,7 @@ def main(lock: int, ready: int) -> None:
 
 
 def _forget_signals() -> None:
-    """Reset the signals: sessions inherit those that are ignored or blocked here, and the caller may have ignored any
+    """Reset the signals: sessions inherit those that are ignored or blocked here, and the caller may have ignored some
     (`nohup`)."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (
@@ -264,7 +265,7 @@ def _forget_signals() -> None:
 
 
 def _raise_limit() -> None:
-    """Raise the limit of open files: 64 nodes with a few sessions each need more than the 256 that macOS allows at first."""
+    """Raise the limit of open files: 64 nodes with a few sessions each need more than the 256 that macOS allows by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:

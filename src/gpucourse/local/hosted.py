@@ -1,4 +1,4 @@
-"""A node from its host's side: its folder, its SSH server, its processes."""
+"""A node as its host sees it: its folder, its SSH server, its processes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gpucourse.outside.documents import convert
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The description of a node. `public_key` may log in from the start; `uid` is the stack's. `root`, if there is one, is the
-    folder that replaces the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
+    """The description of a node. `public_key` may log in as soon as the node is up; `uid` is the stack's. `root`, if set, is
+    the folder that replaces the root of the node's file system; sessions find it in GPUCOURSE_NODE_ROOT.
 
-    A node with `addresses` (of every machine of the stack, by name) is a separate machine; `link` is the speed of its cable,
-    `layer` a folder with packages that were unpacked aside. `slurm` are the files of its /etc/slurm; without addresses, those
-    of a cluster whose daemons share this computer. `mode` and `instance_type` describe the node: simulated, unless the target
-    is this computer itself.
+    A node with `addresses` (of every machine of the stack, by name) is a separate machine. `link` is the speed of its cable;
+    `layer` is a folder of packages that were unpacked without being installed. `slurm` has the files of its /etc/slurm or,
+    without addresses, the files of a cluster whose daemons share this computer. `mode` and `instance_type` describe a simulated
+    node, unless the target is this computer itself.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Spec:
 
     @classmethod
     def read(cls, document: object) -> Spec:
-        """Read the spec in a document. Raises OutsideError, a ValueError, if it is not one."""
+        """Return the spec in a document. Raises OutsideError, a ValueError, if the document is not a spec."""
         spec = convert(document, cls)
         layout.check_name(spec.name)
         return spec
@@ -56,7 +56,7 @@ class Spec:
 
 
 class HostedNode:
-    """A node that answers, from `open` to `close`."""
+    """A node that accepts logins from `open` to `close`."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.spec = spec
@@ -67,8 +67,8 @@ class HostedNode:
         self._shell = login_shell()
 
     async def open(self) -> None:
-        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is in use. If it
-        was open, it uses its current spec from now on; connections stay open."""
+        """Create what is missing in the node's folder and listen on the node's earlier port, or on a new one if that is in use.
+        If the node is already open, it uses its current spec from now on; connections stay open."""
         self.close()
         port = prepare(self._folder, self.spec)
         try:
@@ -78,7 +78,7 @@ class HostedNode:
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self.port})
 
     def describe(self) -> dict[str, object]:
-        """Return the node as a `model.node.Node`."""
+        """Return the node's description, in the form of a `model.node.Node`."""
         return {
             "name": self.spec.name,
             "role": self.spec.role,
@@ -174,6 +174,6 @@ def _authorize(file: Path, key: str) -> None:
 
 
 def load_stored_specs(folder: Path, uid: str) -> list[Spec]:
-    """Return the nodes of this stack that an earlier host served."""
+    """Return the specs of this stack's nodes that an earlier host served."""
     documents = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
     return [Spec.read(document) for document in documents if document and document.get("uid") == uid]

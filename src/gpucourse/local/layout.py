@@ -44,8 +44,8 @@ HOST_FILES = (
 
 
 def sockets(uid: str) -> Path:
-    """Return a folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Every
-    process finds it again by the uid."""
+    """Return the path of the stack's folder in /tmp, for files that must have a short path: sockets, and temporary files. Every
+    process derives the path from the uid."""
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
@@ -59,13 +59,13 @@ def make_sockets(uid: str) -> Path:
 
 
 def list_outside(folder: Path, uid: str) -> list[Path]:
-    """Return what the stack may have outside its own folder."""
+    """Return the paths that the stack may have outside its own folder."""
     return [sockets(uid), *find_links(folder)]
 
 
 def find_links(folder: Path) -> list[Path]:
-    """Return the short links that runs on these nodes made to their folders for temporary files: a killed run leaves its
-    own."""
+    """Return the short links that runs on these nodes made to their folders for temporary files: a killed run leaves its link
+    behind."""
     root, links = str(folder.absolute()) + os.sep, []
     for path in Path("/tmp").glob("gpucourse-*"):  # noqa: S108 (only links of this user that lead into the folder count)
         try:
@@ -110,7 +110,7 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Return every node that left a trace, complete or not. Anything else in the folder is not ours."""
+    """Return the names of the nodes that left a trace, complete or not. Anything else in the folder is not ours."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -120,16 +120,16 @@ def node_names(folder: Path) -> list[str]:
 
 
 def check_name(name: object) -> str:
-    """Return the name if it is that of a node. A request comes from Terraform's state, a file that others may have written, and
-    the name becomes part of paths. Raises ValueError."""
+    """Return the name if it is the name of a node. A request comes from Terraform's state, a file that others may have written,
+    and the name becomes part of paths. Raises ValueError if it is not."""
     if not isinstance(name, str) or not _NUMBERED.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a node")
     return name
 
 
 def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that a request means: the one with its `name`, or of `names` all whose number is its `count` or higher.
-    Raises ValueError if that is not the name of a node, or not a number of nodes."""
+    """Return the nodes that a request selects: the node in its `name`, or those of `names` whose number is its `count` or
+    higher. Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes."""
     if "name" in request:
         return [check_name(request["name"])]
     count = request.get("count")
@@ -140,14 +140,14 @@ def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a document so that a reader sees the old one or the new one."""
+    """Write a document in one step, so that a reader sees either the old one or the new one."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     aside.replace(path)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the document at `path`; None if there is none, or an incomplete one."""
+    """Return the document at `path`; None if it is missing or incomplete."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -171,7 +171,7 @@ def remove_node_files(folder: Path, name: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its content, even if its owner removed the permission to write in it."""
+    """Remove a file, or a folder with its content, even if the owner's permission to write in it is missing."""
     import shutil
 
     if path.is_symlink() or not path.is_dir():

@@ -1,4 +1,4 @@
-"""A node that is a separate machine, from its host's side: a port on 127.0.0.1 that leads to the machine's sshd."""
+"""A node that is a separate machine, as its host sees it: a port on 127.0.0.1 that leads to the machine's sshd."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class MachineNode(HostedNode):
         return acceptor.sockets[0].getsockname()[1], acceptor.close
 
     async def lead_to(self, machines: Iterable[MachineNode]) -> None:
-        """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` connects to those from
-        the machine in the middle. A port that is not free there is left out: every machine can be reached directly, too."""
+        """Make the ports that the other machines have on this computer work on 127.0.0.1 inside this machine as well: `ssh -J`
+        connects to them from the machine in the middle. A port that is not free there is left out, because every machine can
+        also be reached directly."""
         async with self._turn:
             for machine in machines:
                 if machine is self or machine.port in self._jumps:
@@ -64,7 +65,7 @@ class MachineNode(HostedNode):
     def close(self) -> None:
         """Accept no more logins."""
         super().close()
-        self._close_jumps()  # their sockets would keep the network of a machine that is off
+        self._close_jumps()  # their sockets would keep alive the network of a machine that is off
 
     def _close_jumps(self) -> None:
         for jump in self._jumps.values():
@@ -126,16 +127,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _programs(python: str) -> list[str]:
-    """Return the folders outside /usr that the interpreter is in: its environment's, and that of the Python it was made
-    from."""
+    """Return the folders outside /usr that the interpreter needs: its virtual environment, and the Python from which that was
+    made."""
     prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
     outside = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
     return [str(path) for path in outside if not any(parent in path.parents for parent in outside)]
 
 
 def _sshd_config(spec: Spec) -> str:
-    """Return the configuration of a real sshd that names its node in its first line, with sessions like those of any simulated
-    node."""
+    """Return the configuration for a real sshd: it names its node in its first line, and its sessions are like those of any
+    simulated node."""
     marks = {
         "PATH": f"{Path(spec.python).parent}:{PATH}",
         "GPUCOURSE_NODE": spec.name,

@@ -1,4 +1,4 @@
-"""The connection of the host to the namespace around its machines: it starts that namespace, sends requests and reads the
+"""The host's connection to the namespace around its machines: it starts that namespace, sends requests and reads the
 answers."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NamespaceClient:
         return self._line is not None
 
     async def ask(self, verb: str, **document: object) -> dict[str, Any]:
-        """Send a request to the namespace, which the first one starts. Raises NamespaceFailed with what went wrong."""
+        """Send a request to the namespace; the first request starts it. Raises NamespaceFailed, which says what went wrong."""
         async with self._turn:
             if self._line is None:
                 await self._start()
@@ -59,15 +59,15 @@ class NamespaceClient:
         return line
 
     async def make_socket(self, name: str) -> socket.socket:
-        """Return a new socket in the network of a machine, or in that of the namespace around them (an empty name). Raises
-        NamespaceFailed if the machine is off."""
+        """Return a new socket in the network of the machine `name` or, if `name` is empty, of the namespace around the
+        machines. Raises NamespaceFailed if the machine is off."""
         _answer, handles = await self._ask("socket", {"name": name})
         line = socket.socket(fileno=handles[0])
         line.setblocking(False)
         return line
 
     def end(self) -> None:
-        """End the namespace, and with it everything in it."""
+        """End the namespace and everything in it."""
         self._drop_connection()
         if self._process is not None:
             self._process.kill()

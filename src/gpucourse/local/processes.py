@@ -1,8 +1,8 @@
 """Find processes by a variable in their environment, and end them.
 
-A variable is inherited by every process that a session starts, even by those that start a session of their own (as torchrun's
-workers do), which no process group reaches. Linux shows the environment in /proc, macOS through `ps -E`. On Linux a child that
-dropped its environment is found through its parent, as long as that lives.
+A variable is inherited by every process that a session starts, even by processes that start their own session (as torchrun's
+workers do) and that no process group reaches. Linux shows the environment in /proc, macOS through `ps -E`. On Linux, a child
+that dropped its environment is found through its parent, as long as the parent is alive.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
+STACK = "GPUCOURSE_STACK_UID"  # set for the host and for everything that runs on its nodes
 NODE = "GPUCOURSE_NODE_UID"
-DRIVER = "GPUCOURSE_DRIVER_UID"  # carried by what brings a node up: it does not end with its Terraform
+DRIVER = "GPUCOURSE_DRIVER_UID"  # set for the drivers, which do not end with their Terraform
 SESSION = "GPUCOURSE_SESSION"
-DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connection that started it
+DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # set for a run that outlives the connection that started it
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # for one look at all processes: more than a program needs to start, also on a busy computer
+_STARTS_S = 2.0  # for one look at all processes: longer than a program needs to start, even on a busy computer
 _FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _EMPTY_LOOKS = 5
 
 
 def marker(variable: str, value: str) -> str:
-    """Return the form of a variable in an environment."""
+    """Return a variable as it appears in an environment: `NAME=value`."""
     return f"{variable}={value}"
 
 
 def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
-    """Return the processes whose environment contains exactly one of the variables `marks` (`NAME=value`), without this process
-    and its ancestors. Those that have a variable of the name `spare` are left out."""
+    """Return the processes whose environment contains one of the variables `marks` (`NAME=value`) exactly, except this process
+    and its ancestors. Processes with a variable named `spare` are left out."""
     ancestry = _find_ancestry()
     return sorted(pid for pid, environment in _environments() if pid not in ancestry and _carries(environment, marks, spare))
 
 
 def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
-    """Return the processes that carry `mark`, and those of the process group `group` that hide their environment; without those
-    that have a variable of the name `spare`."""
+    """Return the processes with `mark`, and those of the process group `group`, which may hide their environment. Processes
+    with a variable named `spare` are left out."""
     members = set(list_carriers(mark, spare=spare))
     if group is not None:
         members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
@@ -68,8 +68,8 @@ def end(
     kill_s: float = 3.0,
     signal_process: Callable[[int, int], None] = send,
 ) -> list[int]:
-    """End every process that carries one of `marks`, and its descendants: SIGTERM, `grace_s` to clean up, then SIGKILL until
-    none is seen, at most for `kill_s`. Return the ids of those that are still there."""
+    """End every process with one of `marks`, and its descendants: send SIGTERM, wait `grace_s` for them to clean up, then send
+    SIGKILL until none is seen, for at most `kill_s`. Return the ids of the processes that are still there."""
     signalled: set[int] = set()
     unmarked = _find_unmarked(marks, spare)
     start_s = time.monotonic()
@@ -114,8 +114,8 @@ def command_of(pid: int) -> str:
 
 
 def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
-    """Return unmarked descendants of processes with one of `marks`, with their start times, in case a number is reused. Linux
-    only."""
+    """Return the unmarked descendants of processes with one of `marks`, each with its start time in case its id is reused.
+    Linux only."""
     if not _PROC.joinpath("self").exists():
         return {}
     environments, ancestry = dict(_environments()), _find_ancestry()
@@ -136,7 +136,7 @@ def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
 
 
 def _read_beginning(pid: int) -> str:
-    """Return when a process began, in ticks since the computer started; empty if it has gone, or only its exit code is left."""
+    """Return when a process began, in ticks since the computer started; empty if it has gone or only its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 
@@ -164,11 +164,12 @@ def _environments() -> list[tuple[int, bytes]]:
 
 
 def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
-    """Return the environment of a process, by its folder in /proc; empty if it has ended, or is not ours to read.
+    """Return the environment of a process from its folder in /proc; empty if the process has ended, or if we may not read it.
 
-    While a process starts another program (`execve`) it shows none for a moment, and the place of its environment is unsettled.
-    So an environment counts as empty only if several looks find it so: a process that is not seen is not ended. `until` is the
-    last moment of the monotonic clock at which it looks again, after a `pause`.
+    While a process starts another program (`execve`), it shows no environment for a moment, and the address of the new one is
+    not settled. An environment therefore counts as empty only if several looks find it empty: otherwise, a process might be
+    overlooked and not ended. `until` is the last time, on the monotonic clock, at which this function looks again after a
+    `pause`.
     """
     empty_looks = 0
     while True:
@@ -186,13 +187,13 @@ def read_environment(process: Path, until: float, pause: Callable[[float], None]
 
 
 def _has_no_program(stat: list[bytes]) -> bool:
-    """Return whether a process, by the fields of its stat from the state on, has ended or belongs to the kernel."""
+    """Return whether a process has ended or belongs to the kernel, according to the fields of its stat from the state on."""
     return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 
 def _read_ps() -> list[tuple[int, bytes]]:
-    """Return each process with its environment from `ps`: on macOS it follows the command, in one line; the markers' values
-    never contain a blank."""
+    """Return each process with its environment, from `ps`. On macOS, the environment follows the command on the same line; the
+    values of the marks never contain a blank."""
     lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command="))
     return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
 

@@ -1,4 +1,5 @@
-"""Bytes through non-blocking file descriptors in an event loop: a reader waits for bytes, a writer waits for room."""
+"""Reading and writing bytes through non-blocking file descriptors in an event loop: a reader waits for bytes, a writer for
+room."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ CHUNK = 1 << 17
 
 
 async def read_some(handle: int) -> bytes:
-    """Return the next bytes; empty at the end, which on a terminal is the moment when its last user closes it."""
+    """Return the next bytes; empty at the end of the input. On a terminal, the end comes when its last user closes it."""
     loop = asyncio.get_running_loop()
     while True:
         try:

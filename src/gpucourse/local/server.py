@@ -1,4 +1,4 @@
-"""The SSH server: the only file that uses the library behind it.
+"""The SSH server: the only module that uses asyncssh.
 
 Each node listens on a port of 127.0.0.1 with its own host key and accepts one user, with the keys that are in the node's
 `.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """The rules for logins. `banner` is the software name in the server's first line; `serve` runs one session; `connections`
-    are those that are open, so that they can be aborted."""
+    are the open connections, so that they can be aborted."""
 
     user: str
     home: Path
@@ -53,8 +53,8 @@ class Endpoint:
 
 
 async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]]:
-    """Listen on `port` (0: one that the kernel chooses). Return the port, and the function that ends that; connections stay
-    open. Raises OSError if the port is in use."""
+    """Listen on `port` (0: a port that the kernel chooses). Return the port, and a function that stops the listening;
+    connections stay open. Raises OSError if the port is in use."""
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
         channel = SshChannel(process)
@@ -87,7 +87,7 @@ async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]
         host_based_auth=False,
         gss_host=None,  # otherwise every connection asks the resolver for this machine's name
         login_timeout=_LOGIN_S,
-        keepalive_interval=0,  # on loopback a dead client closes its socket; a stopped one may continue later
+        keepalive_interval=0,  # on loopback, a dead client closes its socket; a stopped client may continue later
         reuse_address=True,
         backlog=_BACKLOG,
     )
@@ -114,7 +114,7 @@ def public_part(path: Path) -> str:
 
 
 class _Channels(dict[int, Any]):
-    """A connection's channels by number. A message for one that is closed already is dropped.
+    """A connection's channels by number. A message for a channel that is already closed is dropped.
 
     While the last output and the channel's end are on their way, a client may still report room for more output, on a channel
     that the server has closed or forgotten. OpenSSH ignores that; the library would end the whole connection.
@@ -126,16 +126,16 @@ class _Channels(dict[int, Any]):
 
 
 class _ClosedChannel:
-    """The replacement for a channel that does not exist."""
+    """The replacement for a channel that no longer exists."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def log_received_packet(self, *_packet: object) -> None:
-        """Ignore it: there is nothing to note."""
+        """Ignore the packet: there is nothing to log."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
-        """Ignore a change of the window; raise an error of the protocol for everything else."""
+        """Ignore a change of the window size; raise a protocol error for everything else."""
         if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
             raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
         return True
@@ -158,7 +158,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
         # The library has no interface for this: if a version keeps its channels elsewhere, nothing is changed.
         if isinstance(channels := getattr(conn, "_channels", None), dict):
             conn._channels = _Channels(channels)  # noqa: SLF001 (the two lines above)
-        # The library sends an empty packet ahead of each one, which only ciphers in CBC mode need: half of what a client reads.
+        # The library sends an empty packet before each packet, which only CBC ciphers need: a client would read twice as many.
         conn.send_packet = partial(_send_unless_empty, conn.send_packet)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,7 +185,8 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
 
 
 class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
-    """SFTP with the same paths as a session: absolute ones are the machine's own, relative ones start at its home."""
+    """SFTP with the same paths as a session: absolute paths are this computer's own, relative paths start at the node's
+    home."""
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes], home: Path) -> None:
         super().__init__(channel)
@@ -198,7 +199,7 @@ class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
         os.symlink(oldpath, self.map_path(newpath))  # noqa: PTH211 (bytes; as typed: a relative target stays relative)
 
     def exit(self) -> None:
-        self.channel.exit(0)  # without an exit code, `scp` reports a good copy as a failed one
+        self.channel.exit(0)  # without an exit code, `scp` reports a successful copy as failed
 
 
 class SshChannel:
@@ -214,7 +215,7 @@ class SshChannel:
         self.environment: Mapping[str, str] = dict(process.env)
 
     async def read(self) -> bytes:
-        """Return the next bytes for the process's input; empty at their end. Raises ConnectionError."""
+        """Return the next bytes for the process's input; empty at the end of the input. Raises ConnectionError."""
         try:
             return bytes(await self._process.stdin.read(CHUNK))
         except (OSError, asyncssh.Error) as error:
@@ -234,7 +235,8 @@ class SshChannel:
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        """Receive the client's signals (`TERM`) and its window's size (columns, rows)."""
+        """Call `on_signal` for each of the client's signals (`TERM`), and `on_size` for each new size of its window (columns,
+        rows)."""
 
         def handle_exception(exception: Exception) -> None:
             if isinstance(exception, asyncssh.SignalReceived):
@@ -249,15 +251,15 @@ class SshChannel:
         process.exception_received = handle_exception
 
     def exit(self, code: int) -> None:
-        """Send the exit code; the session is over."""
+        """Send the exit code and end the session."""
         self._finish(lambda: self._process.exit(code))
 
     def exit_by_signal(self, name: str) -> None:
-        """Send the signal that ended the process (`KILL`); the session is over."""
+        """Send the signal that ended the process (`KILL`) and end the session."""
         self._finish(lambda: self._process.exit_with_signal(name))
 
     def _finish(self, tell: Callable[[], None]) -> None:
         try:
             tell()
         except (OSError, asyncssh.Error) as error:
-            logger.info("the client left before it heard the exit code: %s", error)
+            logger.info("the client left before it received the exit code: %s", error)

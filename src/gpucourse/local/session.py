@@ -69,8 +69,8 @@ async def _copy(handle: int, channel: SshChannel, *, to_errors: bool) -> None:
 
 
 async def _feed(channel: SshChannel, child: Child) -> None:
-    """Pass input to the process. If it no longer reads, the rest is lost, as with any SSH server; a broken connection is not
-    the end of the input."""
+    """Pass the client's input to the process. If the process no longer reads, the rest is lost, as with any SSH server. A
+    broken connection does not end the input."""
     try:
         while data := await channel.read():
             if child.stdin is not None:
@@ -97,7 +97,7 @@ def _forward(name: str, child: Child) -> None:
 
 
 async def _end(child: Child, session: str) -> None:
-    """End what the session left, with stronger signals step by step. A detached run keeps running."""
+    """End the processes that the session left, with stronger signals step by step. A detached run keeps running."""
     loop = asyncio.get_running_loop()
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:

@@ -1,4 +1,5 @@
-"""The gate: data from a node, a bundle, a course or another user's workspace is bounded, typed and named here first."""
+"""The gate for data from a node, a bundle, a course or another user's workspace: its size, its types and its names are checked
+here first."""
 
 from gpucourse.outside.names import OutsideError
 

@@ -1,4 +1,4 @@
-"""Archives from outside, a tar as it arrives and a zip on disk: every size, count and name is bounded before it is used."""
+"""Archives from outside, a tar as it arrives and a zip on disk: every size, count and name is checked before it is used."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _ZIP_COMMENT = (1 << 16) - 1
 
 
 class TarMember(NamedTuple):
-    """One member of a tar. `name` is as in the tar, unchecked, with bytes that are not UTF-8 escaped. `kind` is `file`, `link`
-    or `other`. `changed_ns`: when it was changed, if its extended header has the nanoseconds, as ours do."""
+    """One member of a tar. `name` is the name in the tar, unchecked; bytes that are not UTF-8 are escaped. `kind` is `file`,
+    `link` or `other`. `changed_ns`: when the file was changed, if its extended header contains the nanoseconds, as ours
+    does."""
 
     name: str
     size: int
@@ -43,11 +44,11 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A tar that is read as its pieces arrive, without seeking.
+    """A reader of a tar whose pieces arrive one by one, without seeking.
 
     Raises OutsideError if the tar is damaged, ends within a member, has more than `max_members`, or announces content beyond
-    `max_total` bytes in all, before any of that content is read. A tar that ends between two members is not noticed: its last
-    member has to show that it is whole.
+    `max_total` bytes in all, before any of that content is read. An end between two members is not noticed, so the last member
+    has to show that the tar is whole.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:
@@ -56,8 +57,8 @@ class TarReader:
         self._content: IO[bytes] | None = None
 
     def __iter__(self) -> Iterator[TarMember]:
-        """Yield the members in their order. Read the content of each by `pieces` before the next; what is not read is
-        skipped."""
+        """Yield the members in their order. Read the content of each with `pieces` before the next is requested; content that
+        is not read is skipped."""
         source = cast("IO[bytes]", self._source)
         with _damaged(), tarfile.open(mode="r|", fileobj=source, bufsize=PIECE, errors="backslashreplace") as tar:
             while (info := tar.next()) is not None:
@@ -84,7 +85,7 @@ class TarReader:
         return data
 
     def read_rest(self, max_bytes: int) -> None:
-        """Read what follows the end of the tar. Raises OutsideError if it is more than that many bytes."""
+        """Read the bytes after the end of the tar. Raises OutsideError if there are more than `max_bytes`."""
         self._source.room = max_bytes
         while self._source.read(PIECE):
             continue
@@ -106,14 +107,15 @@ class TarReader:
 
 
 class _Source:
-    """What `tarfile` reads. It raises OutsideError after `room` bytes, so that nothing in a header can fill the memory."""
+    """The file object that `tarfile` reads. It raises OutsideError after `room` bytes, so that nothing in a header can fill the
+    memory."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._held = pieces, b""
         self.room = _MAX_HEADERS + PIECE
 
     def read(self, count: int) -> bytes:
-        """Return at most that many bytes, none at the end."""
+        """Return at most `count` bytes; none at the end."""
         while not self._held:
             if (piece := next(self._pieces, None)) is None:
                 return b""
@@ -138,7 +140,8 @@ def _damaged() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class ZipLimits:
-    """The limits of a zip, unpacked: files, bytes of one file, bytes in all; and bytes of its table of contents."""
+    """The limits for unpacking a zip: the number of files, the bytes of one file, the bytes of all files, and the bytes of the
+    table of contents."""
 
     members: int
     member_bytes: int
@@ -147,11 +150,11 @@ class ZipLimits:
 
 
 def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
-    """Unpack a zip into the empty folder `root`; return the names of its files, as they are below `root`.
+    """Unpack a zip into the empty folder `root`; return the names of its files, relative to `root`.
 
     Nothing in the zip is trusted: names must be relative and differ from each other, links and devices are refused, content is
     counted while it is unpacked. Raises OutsideError if the zip is damaged or exceeds a limit; OSError if `path` cannot be read
-    or the disk of `root` refuses.
+    or `root` cannot be written.
     """
     import zipfile
     import zlib

@@ -1,4 +1,4 @@
-"""JSON from outside: bounded in bytes, depth, items and numbers, then converted to the requested type."""
+"""JSON from outside: limited in bytes, depth, items and numbers, then converted to the requested type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int 
 
     Raises OutsideError if it is not JSON, is longer than `max_bytes`, is nested deeper than MAX_DEPTH, or contains more than
     `max_items` values, a number that is too large for a float, NaN or Infinity, or text that is not Unicode. Every comma, colon
-    and bracket counts as a value, even within text: the memory is bounded before the document is read.
+    and bracket counts as a value, even within text, because the memory is limited before the document is read.
     """
     raw = _encode(data)
     plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # a search for one byte needs a tenth of the time
@@ -52,8 +52,8 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int 
 
 def parse_typed(data: bytes | str, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
     """Parse a JSON document into a dataclass, TypedDict or msgspec Struct; no text is converted to a number. Raises
-    OutsideError as `parse_json` does, and if a member is missing or of another type. Members that `kind` does not name are
-    ignored."""
+    OutsideError for the reasons of `parse_json`, and if a member is missing or has the wrong type. Members that `kind` does not
+    name are ignored."""
     return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
 
 
@@ -63,7 +63,7 @@ classes."""
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Convert plain data from `parse_json` to `kind`. Raises OutsideError if a member is missing or of another type."""
+    """Convert plain data from `parse_json` to `kind`. Raises OutsideError if a member is missing or has the wrong type."""
     try:
         with CONVERT_LOCK:
             return msgspec.convert(value, kind, strict=True, str_keys=True)
@@ -73,7 +73,7 @@ def convert(value: object, kind: type[T]) -> T:
 
 def read_attributes(source: object, kind: type[T]) -> T:
     """Return an object of the class `kind` whose fields are the attributes of `source`, and likewise for the objects in it. An
-    attribute that is missing leaves the field's default. Raises msgspec.ValidationError if one is of another type."""
+    attribute that is missing leaves the field's default. Raises msgspec.ValidationError if an attribute has the wrong type."""
     with CONVERT_LOCK:
         return msgspec.convert(source, kind, from_attributes=True)
 
@@ -88,7 +88,8 @@ def _encode(data: bytes | str) -> bytes:
 
 
 def _check(value: object) -> None:
-    """Check depth and numbers, level by level, without recursion. Texts are left out early: a seal may contain ten thousand."""
+    """Check the depth and the numbers, level by level, without recursion. Texts are left out early, because a seal may contain
+    ten thousand."""
     level: list[object] = [[value]]
     depth = -1
     while containers := [item for item in level if isinstance(item, (dict, list))]:

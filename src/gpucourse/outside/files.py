@@ -1,5 +1,5 @@
-"""Files that another person or program named or wrote: only regular ones, inside their folder, never through a link, bounded in
-size."""
+"""Files that another person or program named or wrote: only regular ones, inside their folder, never through a link, and of
+limited size."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def file_inside(root: Path, name: str) -> Path:
 def read_bounded(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
 
-    Raises OutsideError for a link, a device, a pipe, a folder or a larger file; FileNotFoundError and other errors of the disk
-    pass through.
+    Raises OutsideError for a link, a device, a pipe, a folder or a larger file; FileNotFoundError and other disk errors are
+    raised unchanged.
     """
     with _open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > max_bytes:
@@ -49,15 +49,15 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a file that a person named, or wrote into a course, with the same limits: here a link is
-    followed."""
+    """Return the content of a file that a person named, or wrote into a course. The limits are those of `read_bounded`, but a
+    link is followed."""
     return read_bounded(Path(os.path.realpath(path)), max_bytes)
 
 
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
-    """Return the first and the last bytes of a regular file of any size, and how large it is. If the file is no larger than
-    both together, the first part is the whole file and the last is empty. Raises as `read_bounded` does, except for the
-    size."""
+    """Return the first and the last bytes of a regular file of any size (`first` and `last` of them), and its size. If the file
+    is no larger than both parts together, the first part is the whole file and the last part is empty. Raises the errors of
+    `read_bounded`, except for the one about the size."""
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= first + last:

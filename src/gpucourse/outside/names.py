@@ -20,7 +20,7 @@ class OutsideError(ValueError):
 
 
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
-    """Return the name of a file below a folder, unchanged; folders in it are separated by `/`.
+    """Return the name of a file below a folder, unchanged, if it is valid; folders in it are separated by `/`.
 
     Raises OutsideError unless it is text of at most `max_length` characters and `max_parts` parts, relative, without empty
     parts, `.`, `..`, control characters or characters that UTF-8 cannot encode.
@@ -44,7 +44,7 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
 
 
 def check_part(text: str) -> None:
-    """Check that the text can be one part of a path: a single name, not empty, without hidden characters. Raises
+    """Check that the text can be one part of a path: a single name that is not empty and has no hidden characters. Raises
     OutsideError."""
     if "/" in relative_name(text, max_length=_MAX_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")

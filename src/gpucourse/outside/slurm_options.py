@@ -1,4 +1,4 @@
-"""The options for Slurm in a batch file, or in a line with srun, read as sbatch and srun read them."""
+"""Slurm's options in a batch file, or on the command line of srun, read as sbatch and srun read them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
 class OptionRefused(Exception):
-    """An option that sbatch or srun would refuse: `line` is the number in the file (0: a command line), the text is the
+    """An option that sbatch or srun would refuse. `line` is its line number in the file (0: a command line); the message is the
     reason."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
@@ -56,10 +56,11 @@ class OptionRefused(Exception):
 
 @dataclass
 class SlurmOptions:
-    """Options by their long names, each with its last value; a flag has the value "". `command` is what follows them.
+    """Options by their long names, each with its last value; a flag has the value "". `command` is the command after the
+    options.
 
-    For a file: `unread` are lines with #SBATCH below the first command, `nearly` lines that sbatch reads as mere comments, each
-    with its number.
+    For a file, `unread` are the lines with #SBATCH below the first command, and `nearly` are lines that resemble #SBATCH but
+    that sbatch reads as mere comments, each with its number.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -83,7 +84,8 @@ class SlurmOptions:
 
     @property
     def gpus(self) -> int:
-        """Return the GPUs of each machine; a number in all, or for each process, is divided among the machines."""
+        """Return the number of GPUs of each machine; a total number, or a number for each process, is divided among the
+        machines."""
         gres = self.values.get("gres", "")
         match = re.search(r"(?:^|,)(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:,|$|\()", gres)
         if match:
@@ -130,7 +132,8 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """Return the whole number with which the value of an option begins (2 of `2-4`, 4 of `a100:4`); None if it has none."""
+        """Return the whole number with which the value of an option begins (2 of `2-4`, 4 of `a100:4`); None if it does not
+        begin with one."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 
@@ -192,8 +195,8 @@ def _read_lines(text: str, read: Callable[[str, int, SlurmOptions], None]) -> Sl
 
 
 def expand(pattern: str, values: dict[str, str]) -> str:
-    """Return the name of a file as Slurm fills it in: `values` has what replaces `%j` and the like, by the letter; a number
-    before the letter is the width."""
+    """Return the name of a file with Slurm's placeholders filled in. `values` maps the letter of a placeholder, such as the j
+    of `%j`, to its replacement; a number before the letter is the width."""
 
     def put_in(match: re.Match[str]) -> str:
         if match[2] == "%":

@@ -1,8 +1,8 @@
 """One YAML file as plain data, with the line of every key. Only this file uses PyYAML.
 
-The words are those of YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which is what editors check against; so `no`
-stays a word and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for them, and with them a
-small file can grow without end or create objects.
+Words and numbers have the meaning that they have in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also
+check against. So `no` stays a word, and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for
+them, and with them a small file can grow without end or create objects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 @dataclass(frozen=True)
 class Complaint:
-    """Something wrong at one place of a file. `line` counts from 1; None if the place is the file itself."""
+    """An error at one place in a file. `line` counts from 1; it is None if the place is the file itself."""
 
     path: Path
     reason: str
@@ -42,10 +42,10 @@ class Complaint:
 class Document:
     """The content of a YAML file: its data (None if it could not be read), the line of each key, what is wrong with it.
 
-    `empty`: it contains at most comments. `unquoted`: one complaint for each inline list with a text of several words that has
-    no quotes, or with the second half of a number such as 1,000. Such a list can be read, so only authors see the complaint: a
-    comma has made two items of one, and the data does not show that. A list of whole sentences, each with a capital and a full
-    stop, is left out, because no comma has split it.
+    `empty`: it contains at most comments. `unquoted`: one complaint for each inline list that contains unquoted text of several
+    words, or the second half of a number such as 1,000. Such a list can be read, so only authors see the complaint: a comma may
+    have split one item into two, and the data does not show that. A list of whole sentences, each with a capital letter and a
+    full stop, is left out, because no comma has split it.
     """
 
     data: Any = None

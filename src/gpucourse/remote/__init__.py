@@ -1,2 +1,2 @@
-"""The connection to the nodes: one SSH transport, one fleet, one job protocol. paramiko is used only in `ssh`, cryptography in
-`keys`."""
+"""The connection to the nodes: one SSH transport, one fleet, one job protocol. Only `ssh` and `exchange` use paramiko; only
+`keys` uses cryptography."""

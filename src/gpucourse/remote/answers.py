@@ -25,7 +25,7 @@ Activity = Literal["stopped", "computing", "waiting"]
 
 MAX_BYTES = 1 << 20  # the longest answer to one request; listings of outputs have their own limit
 MAX_ITEMS = 60_000
-MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 128 KiB of a log, or how 10,000 jobs ended
+MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 128 KiB of a log, or the ends of 10,000 jobs
 MAX_END_ITEMS = 400_000
 MAX_JOBS = 10_000
 MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
@@ -45,7 +45,7 @@ def parse(node: str, subject: str, data: bytes, kind: type[T], *, max_bytes: int
 
 
 def make_untrusted_error(node: str, subject: str, error: object) -> NodeUntrusted:
-    """Return the error for a message of a node that cannot be used."""
+    """Return the error for a node's message that cannot be used."""
     return NodeUntrusted(
         f"{node}: {subject} cannot be used: {printable(str(error))}",
         hint="it was not used. Another program may be answering there: gpucourse status, then gpucourse deploy",
@@ -53,26 +53,27 @@ def make_untrusted_error(node: str, subject: str, error: object) -> NodeUntruste
 
 
 def host_name(text: str) -> str:
-    """Return the name of a machine, which may become part of a file name. Raises ValueError."""
+    """Return the text if it is a valid name of a machine; the name may become part of a file name. Raises ValueError if it is
+    not."""
     if not _HOST.fullmatch(text):
         raise ValueError(f"{printable(text, 80)!r} is not the name of a machine")
     return text
 
 
 def folder(path: str) -> str:
-    """Return the absolute path of a folder on a node. Raises ValueError."""
+    """Return the path if it is absolute and can be shown. Raises ValueError if it is not."""
     if not is_folder(path):
         raise ValueError(f"{printable(path, 80)!r} is not the path of a folder")
     return path
 
 
 def is_folder(path: str) -> bool:
-    """Return whether it is an absolute path that can be shown."""
+    """Return whether the path is absolute and can be shown."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 
 def interface(name: str) -> str:
-    """Return the name of a network interface. Raises ValueError."""
+    """Return the text if it is a valid name of a network interface. Raises ValueError if it is not."""
     if not _INTERFACE.fullmatch(name):
         raise ValueError(f"{printable(name, 80)!r} is not the name of a network interface")
     return name
@@ -85,7 +86,8 @@ def check_range(value: float, minimum: float, maximum: float, subject: str) -> N
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """Yield the frames in a stream of bytes; drop a last one that is incomplete. Raises NodeUntrusted if one is too long."""
+    """Yield the frames in a stream of bytes; drop an incomplete frame at the end. Raises NodeUntrusted if a frame is too
+    long."""
     buffer = bytearray()
     for piece in pieces:
         buffer += piece
@@ -104,7 +106,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
 
 @dataclass(kw_only=True)
 class AgentComplaint:
-    """The agent could not do what was requested."""
+    """The agent's message that it could not do what was requested."""
 
     error: str
     kind: str = ""
@@ -112,7 +114,8 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """The end of a run on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that still run."""
+    """The end of a run on a node. `jobs` are the run's Slurm jobs; `later` are the jobs that these submitted and that still
+    run."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
@@ -130,7 +133,7 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """The counterpart of `model.record.RankExit`. `node` is empty for the node that reports it."""
+    """The end of a rank, as the agent reports it for `model.record.RankExit`. `node` is empty for the node that reports it."""
 
     rank: int
     code: int
@@ -173,7 +176,7 @@ def _check_row(row: JobRow) -> JobRow:
     check_range(row.row, 0, MAX_JOBS, "the row")
     check_range(row.code or 0, 0, 255, "the exit code")
     check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
-    check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
+    check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the running time")
     texts: dict[str, Any] = {name: printable(value) for name, value in vars(row).items() if isinstance(value, str)}
     return replace(row, **texts)
 
@@ -195,15 +198,15 @@ class JobState:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the run is over there, one way or another."""
+        """Return whether the run has ended on the node, successfully or not."""
         return self.state in {"ended", "lost"}
 
 
 @dataclass(kw_only=True)
 class Probe:
-    """The answer to a probe: what a node has. `modules` have their versions, None if they are missing; `missing_programs` are
-    not on its PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`: how far the clock is ahead of
-    this computer's, to within half of that time."""
+    """The answer to a probe of a node. `modules` maps each module to its version, or to None if it is missing;
+    `missing_programs` are not on the node's PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`:
+    how far the node's clock is ahead of this computer's, to within half of that time."""
 
     python_version: str
     modules: dict[str, str | None]
@@ -216,7 +219,7 @@ class Probe:
 
     @property
     def missing(self) -> list[str]:
-        """Return the modules that its Python does not find."""
+        """Return the modules that the node's Python does not find."""
         return [name for name, version in self.modules.items() if version is None]
 
     def __post_init__(self) -> None:
@@ -229,7 +232,7 @@ class Probe:
 
 
 def addresses(by_node: dict[str, str]) -> dict[str, str]:
-    """Return the IPv4 addresses of network interfaces, by their names. Raises ValueError if one is something else."""
+    """Return the mapping of network interfaces to IPv4 addresses if it is valid. Raises ValueError if it is not."""
     check_range(len(by_node), 0, 1000, "the number of network interfaces")
     for name, address in by_node.items():
         interface(name)

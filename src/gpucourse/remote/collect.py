@@ -1,4 +1,4 @@
-"""Collecting the outputs of a run, from all nodes at once. `unpack` stores what a node sends."""
+"""Collecting the outputs of a run from all nodes at the same time. `unpack` stores what a node sends."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ def collect(
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
 ) -> CollectedOutputs:
-    """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
+    """Fetch everything in the run's `outputs/`, and the files that `globs` match in its work folder, from all nodes at the same
+    time.
 
-    Files that are here already and unchanged are not sent again. A file gets its name here only when it is complete, even after
-    a power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
-    too (`max_files_of`). The result names each file that exceeds a limit. It also names each node that cannot be reached, that
-    sends too slowly (see `patience`), or that sends invalid data. Raises StorageError before the disk here is full. `until`:
-    the time (by the monotonic clock) at which this ends in any case.
+    Unchanged files that are here already are not sent again. A file gets its name here only when it is complete, even after a
+    power cut. `max_bytes` limits one file, `output_limit` all files of a node, and `max_files_of` their number. The result
+    names each file that exceeds a limit, and each node that cannot be reached, sends too slowly (see `patience`) or sends
+    invalid data. Raises StorageError before the disk here is full. `until`: the time on the monotonic clock at which collecting
+    ends in any case.
     """
     tell, disk = make_thread_safe(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
@@ -90,7 +91,7 @@ def collect(
 
 
 def _list_files(root: Path) -> dict[str, list[int]]:
-    """Return the size and the time of change of every file that is here already."""
+    """Return the size and the modification time of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()

@@ -1,4 +1,4 @@
-"""The connection below SSH: direct, or by a command whose standard input and output lead to the node's SSH server."""
+"""The connection below SSH: direct, or through a command whose standard input and output lead to the node's SSH server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpucourse.model.node import Node
 
 
 def dial(node: Node, timeout_s: float) -> socket.socket:
-    """Return a connection to the SSH server of a node, by its proxy command if it has one. Raises UnreachableError."""
+    """Return a connection to a node's SSH server, through the node's proxy command if it has one. Raises UnreachableError."""
     if node.proxy:
         return _connect_through(node)
     try:
@@ -33,8 +33,8 @@ def make_no_answer_error(node: Node, reason: str) -> NoAnswer:
 
 
 def proxy_command(node: Node) -> list[str]:
-    """Return the words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError if it is
-    not a command."""
+    """Return the words of a node's proxy command, with %h, %p, %r and %% replaced as OpenSSH replaces them. Raises ValueError
+    if it is not a command."""
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
     if not node.proxy.strip() or "\0" in node.proxy:
         raise ValueError("it names no program")
@@ -44,12 +44,12 @@ def proxy_command(node: Node) -> list[str]:
 def _connect_through(node: Node) -> socket.socket:
     """Return a socket whose other end is the node's proxy command. The command ends when the socket is closed.
 
-    Raises UnreachableError if the command cannot be started. One that cannot reach the node closes its end, and the handshake
-    fails.
+    Raises UnreachableError if the command cannot be started. If the command cannot reach the node, it closes its end, and the
+    SSH handshake fails.
     """
     try:
         words = proxy_command(node)
-    except ValueError as error:  # only in a record that was changed by hand: the settings refuse such a command
+    except ValueError as error:  # only if a person edited the record: the settings refuse such a command
         raise UnreachableError(
             f"{node.label} does not answer: its proxy command cannot be used: {error}",
             hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",

@@ -1,6 +1,6 @@
-"""One command on one SSH channel: standard input is sent while both outputs are read in turn, so that neither side can wait for
-the other. Silence has a limit; a cut connection is never mistaken for a result, nor a login shell's output for the command's.
-The input is sent after the command has begun: a login shell whose start file reads its input would consume it."""
+"""One command on one SSH channel. Standard input is sent while both outputs are read, so that neither side can wait for the
+other. Silence has a limit. A cut connection is never mistaken for a result, nor the login shell's output for the command's. The
+input is sent only after the command has begun, because the start file of a login shell might read it."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this t
 
 
 class EndedEarly(UnreachableError):
-    """The streaming command ended with a code other than 0, `command_code`; `stderr` is what it printed about that."""
+    """A streaming command ended with `command_code`, which is not 0; `stderr` is the end of what it printed on standard
+    error."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
-        words = last_words(stderr, 2000) or "it said nothing"
+        words = last_words(stderr, 2000) or "it printed nothing"
         super().__init__(f"{name}: the command on the node ended with code {code}: {words}")
         self.command_code, self.stderr = code, stderr
 
 
 class Silent(UnreachableError):
-    """The connection is open and the command has been silent for too long: another request would only wait again."""
+    """The connection is open, but the command has been silent for too long: another request would only wait again."""
 
 
 class Exchange:
-    """The command of `request`, which was started on `channel`. Reading its standard output also sends its input and reads its
+    """The command of `request`, already started on `channel`. Reading its standard output also sends its input and reads its
     standard error."""
 
     def __init__(
@@ -65,9 +66,9 @@ class Exchange:
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
 
     def stdout(self) -> Iterator[bytes]:
-        """Yield the command's standard output in pieces, none of them empty, until its end.
+        """Yield the command's standard output in pieces, none of them empty, until it ends.
 
-        Raises UnreachableError if the login shell ends, prints too much, or needs too long before the command begins.
+        Raises UnreachableError if the login shell ends, prints too much, or takes too long before the command begins.
         """
         while not self._own_stdout.ended and (piece := self._receive()) is not None:
             if piece:
@@ -84,8 +85,8 @@ class Exchange:
             raise EndedEarly(self._name, code, self.stderr())
 
     def answer(self) -> bytes:
-        """Return all of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, UnreachableError if pieces of it
-        still come after twice the silence that is allowed, counted from the end of the input."""
+        """Return all of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, and UnreachableError if it is
+        not complete after twice the permitted silence, counted from the end of the input."""
         data, limit_s = bytearray(), 2 * self._silence_s
         for piece in self.stdout():
             data += piece
@@ -112,7 +113,7 @@ class Exchange:
         return bytes(self._stderr)
 
     def read_rest(self, within_s: float) -> None:
-        """Give the command this long to end by itself, whatever it still prints."""
+        """Give the command this long to end by itself, and drop what it still prints."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
@@ -124,8 +125,8 @@ class Exchange:
             self._channel.close()
 
     def _receive(self) -> bytes | None:
-        """Return the command's own bytes among those that arrive next, none if nothing arrives for a while; None at the end of
-        the stream."""
+        """Return the command's own bytes among those that arrive next. They are empty if nothing arrives for a while, and None
+        at the end of the stream."""
         self._read_ready_stderr()
         piece, had_begun = b"", self._own_stdout.begun
         try:
@@ -157,7 +158,7 @@ class Exchange:
             raise self._too_late(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
 
     def _check_login_shell(self, is_late: bool) -> None:
-        """Check the login shell: it may print something and need a while, but neither without limit."""
+        """Check that the login shell has not printed too much, and has not taken too long, before the command begins."""
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MAX_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MAX_NOISE)}")
@@ -179,7 +180,7 @@ class Exchange:
         self._input_end = self._clock()
 
     def _send(self, piece: bytes) -> bool:
-        """Send all of it; return False if the command has closed its input."""
+        """Send the whole piece; return False if the command has closed its input."""
         sent_bytes = 0
         while sent_bytes < len(piece):
             try:
@@ -194,14 +195,14 @@ class Exchange:
         return True
 
     def _read_ready_stderr(self) -> None:
-        """Read what is here of standard error, a limited amount, so that standard output is read as well."""
+        """Read the standard error that has arrived, but only a limited amount, so that standard output is read as well."""
         for _ in range(_ERRORS_AT_ONCE):
             if self._stderr_over or not self._channel.recv_stderr_ready():
                 return
             self._receive_stderr()
 
     def _receive_stderr(self) -> None:
-        """Read some of standard error and keep its end. It is no sign of life: a command may print errors for ever."""
+        """Read some of standard error and keep its end. Errors are no sign of life: a command may print them for ever."""
         try:
             data = self._channel.recv_stderr(_PIECE)
         except TimeoutError:
@@ -213,7 +214,7 @@ class Exchange:
         self._stderr_over = not data or self._own_stderr.ended
 
     def _read_stderr_to_end(self) -> None:
-        """Wait until all of standard error is here; only for a moment if it is joined to standard output."""
+        """Wait until all of standard error has arrived, but only for a moment if it is joined to standard output."""
         end_of_output = self._clock()
         self._channel.settimeout(_BESIDE_S / 4)
         while not self._stderr_over:
@@ -235,7 +236,7 @@ class Exchange:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",
-            hint="type ssh, that account, and the command true: it has to end at once, with code 0. See its ~/.bashrc",
+            hint="type ssh with that account and the command true: it must end at once with code 0. If not, see its ~/.bashrc",
         )
 
     def _cut(self) -> UnreachableError:

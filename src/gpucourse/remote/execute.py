@@ -24,15 +24,15 @@ PORTS = (29500, 29599)
 
 CANCEL_GRACE_S = 5.0
 MAX_FILES_OF_RUN = 128_000
-"""The limit for the files of all nodes together: a run's seal names them all, and must stay below the limit for reading a
-file."""
+"""The limit for the number of files that are collected from all nodes together: the run's seal names all of them, and must stay
+below the limit for reading a file."""
 
 
 def probe(
     fleet: Fleet, *, modules: Sequence[str] = (), programs: Sequence[str] = (), ports: tuple[int, int] = PORTS
 ) -> dict[str, answers.Probe]:
-    """Probe every node, in one round trip each, for what a launch depends on; return the answers by name. Raises the error of
-    the nodes that cannot be probed."""
+    """Probe every node, in one round trip each, for the facts that a launch depends on; return the answers by the nodes' names.
+    Raises one error for all nodes that cannot be probed."""
     probes = values(fleet.do_on_each(lambda link: jobs.probe(link, modules, ports, programs=programs)))
     return {node.name: probe for node, probe in zip(fleet.nodes, probes, strict=True)}
 
@@ -46,9 +46,9 @@ def launch(
     secrets: Mapping[str, str] | None = None,
     collected: Sequence[str] = (),
 ) -> None:
-    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node. `secrets`: the
-    variables that the plan passes on, with their values, which reach the processes and no file. `collected`: runs whose outputs
-    and logs are all here; a node removes the oldest of them.
+    """Push the plan's files and start its command on all nodes at the same time. `faults`: what a drill breaks, by node.
+    `secrets`: the values of the variables that the plan passes on; they reach the processes but no file. `collected`: runs
+    whose outputs and logs are all here; each node removes the oldest of them.
 
     If one node fails, the run is cancelled on all of them and the error is raised: a run starts as a whole or not at all. All
     nodes receive the files at the same time, but the first node starts first: the ranks meet there, and a rank that connects
@@ -88,13 +88,14 @@ def launch(
 
 
 def max_files_of(nodes: int) -> int:
-    """Return how many files of each node are collected if that many nodes take part: the seal of a run names every one."""
+    """Return how many files are collected from each node if `nodes` nodes take part. The number is limited because the seal of
+    a run names every file."""
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.State]]:
-    """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it will never
-    begin.
+    """End every process of the run on every node: send TERM, and KILL after `grace_s`. On nodes where the run has not begun, it
+    will never begin.
 
     Return one outcome for each node: a node that cannot be reached does not keep the run alive on the others.
     """
@@ -102,7 +103,7 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, answers.JobState]:
-    """Return the state of the run on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
+    """Return the state of the run on each node, by name. Raises UnreachableError, which names the nodes that do not answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.states(link, [run_id])[run_id]))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
@@ -113,7 +114,7 @@ def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) 
     except (NodeUntrusted, Silent):
         raise
     except UnreachableError:
-        # The answer was lost, the start perhaps not; another request does no harm.
+        # The answer was lost, but the run may have started; another request does no harm.
         jobs.start(fleet.link(link.node), spec, timeout_s=timeout_s)
 
 
@@ -135,7 +136,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
 
 
 def make_thread_safe(watcher: Watcher) -> Watcher:
-    """Return a watcher for several threads: it is told one event at a time."""
+    """Return a watcher that several threads may call: it passes on one event at a time."""
     lock = threading.Lock()
 
     def tell(event: Event) -> None:

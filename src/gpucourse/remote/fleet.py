@@ -1,4 +1,5 @@
-"""All nodes at once: one outcome for each node, in their order, so that an error always names the nodes that failed."""
+"""Work on all nodes at the same time: one outcome for each node, in the nodes' order, so that an error always names the nodes
+that failed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Generic[T]):
-    """The outcome of one node: a value or an error."""
+    """The outcome on one node: a value or an error."""
 
     node: Node
     value: T | None = None
@@ -50,9 +51,10 @@ class Outcome(Generic[T]):
 
 
 class Fleet:
-    """Links to some nodes, made when they are first needed and kept until `close`. `links` are open already, by node.
+    """Links to some nodes, made when they are first needed and kept until `close`. `links` maps nodes' names to links that are
+    already open.
 
-    `shared` is a folder that all of them share, below which commands run; empty for their home folders.
+    `shared` is a folder that all nodes share, and commands run below it; if it is empty, they run in the home folders.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Fleet:
         self._lent = False
 
     def part(self, nodes: Sequence[Node]) -> Fleet:
-        """Return a fleet of some of its nodes, over the same links: these stay open when the part is closed."""
+        """Return a fleet of some of the nodes that uses the same links; closing it leaves the links open."""
         part = Fleet(self._transport, nodes, timeout_s=self._timeout_s, shared=self._shared)
         part._links, part._locks, part._lent = self._links, self._locks, True
         return part
@@ -83,7 +85,7 @@ class Fleet:
         return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
-        """Replace the records of the same machines when more is known about them."""
+        """Replace the records of the nodes with more complete records of the same machines."""
         self.nodes = tuple(nodes)
         for node in self.nodes:
             if node.name in self._links:
@@ -94,11 +96,11 @@ class Fleet:
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` on every node (or on these) at once; connect to those that have no link yet."""
+        """Do `task` on every node (or on `nodes`) at the same time; connect to those that have no link yet."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` for every node (or for these) at once; the task requests links itself, so it can survive a cut
+        """Do `task` for every node (or for `nodes`) at the same time. The task requests links itself, so it can survive a cut
         connection."""
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task)
 
@@ -120,7 +122,7 @@ class Fleet:
                 link.close()
 
     def close(self) -> None:
-        """Drop every connection; what was started on the nodes keeps running."""
+        """Drop every connection; processes that were started on the nodes keep running."""
         if self._lent:
             return
         for link in tuple(self._links.values()):
@@ -135,8 +137,8 @@ class Fleet:
 
 
 def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome[T]]:
-    """Do `task` for every node at once, at most AT_ONCE at a time. Only errors that gpucourse expects become outcomes; any
-    other is a fault and is raised. Ctrl-C leaves at once."""
+    """Do `task` for all nodes, at most AT_ONCE at the same time. Errors that gpucourse expects become outcomes; any other
+    exception is a bug and is raised. Ctrl-C ends this immediately."""
     results = try_all([partial(task, node) for node in nodes], limit=AT_ONCE)
     return [
         Outcome(node=node, error=result) if isinstance(result, GpucourseError) else Outcome(node=node, value=result)
@@ -145,16 +147,16 @@ def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome
 
 
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
-    """Return the value of every node. If some failed, raise one error that names each, "2 of 8 nodes failed: node3 ..., node7
-    ..."."""
+    """Return the value of every node. If some failed, raise one error that names each of them: "2 of 8 nodes failed: node3 ...,
+    node7 ..."."""
     if failures := [outcome for outcome in outcomes if outcome.error is not None]:
         raise combine_errors(failures, of=len(outcomes))
     return [outcome.take() for outcome in outcomes]
 
 
 def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """Return one error for the nodes that failed, out of `of`: an error of the gravest kind among theirs, with the first hint
-    of that kind."""
+    """Return one error for the failed nodes, out of `of` nodes. It has the gravest kind among their errors, and the hint of the
+    first error of that kind."""
     errors = [(outcome.node.label, outcome.error) for outcome in failures if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

@@ -37,10 +37,11 @@ _TERMINATED, _TERMINATED_S = 143, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedJob:
-    """A run to follow: the `nodes` of its part of the fleet, and the `paths` of its logs here. `log_limit`: that many bytes of
-    each log are kept; the run continues and the watcher is told. `world_size`: the ranks that were started. `max_restarts`: how
-    often torchrun may restart them. `skew_s`: how far the clock of a node is ahead. `scheduled`: one node sends all logs.
-    `hosts`: the nodes that Slurm may start ranks on, None if they are unknown; a log of another node or rank is refused."""
+    """A run to follow: its `nodes`, and the `paths` of its logs here. `log_limit`: how many bytes of each log are kept; if a
+    log exceeds this limit, the watcher is told and the run continues. `world_size`: how many ranks were started.
+    `max_restarts`: how often torchrun may restart them. `skew_s`: how far each node's clock is ahead. `scheduled`: the run is
+    under Slurm, and one node sends all logs. `hosts`: the nodes on which Slurm may start ranks, None if they are unknown; a log
+    of any other node or rank is refused."""
 
     run_id: str
     nodes: Sequence[Node]
@@ -55,9 +56,10 @@ class FollowedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """The times of following a run. `limit_s`: the limit in all, besides what the logs need at `patience.PACE`; never longer
-    than `until` (by the monotonic clock). `grace_s`: for the other ranks to end by themselves after the first failure; they are
-    cancelled then. `give_up_s`: for renewing a cut connection. A connection silent for `silence_s` counts as cut."""
+    """The time limits for following a run. `limit_s`: the limit in total, plus the time that the logs need at `patience.PACE`.
+    `until`: the latest end, on the monotonic clock. `grace_s`: how long the other ranks may take to end by themselves after the
+    first failure, before they are cancelled. `give_up_s`: how long to retry after a connection was cut. A connection that is
+    silent for `silence_s` counts as cut."""
 
     limit_s: float | None = None
     until: float | None = None
@@ -66,7 +68,7 @@ class FollowTimes:
     silence_s: float = SILENCE_S
 
     def is_over(self, seconds: float, byte_count: int) -> bool:
-        """Return whether the time is over after that many seconds, with that many bytes of logs."""
+        """Return whether the time is over after `seconds`, when `received` bytes of logs have arrived."""
         if self.until is not None and time.monotonic() >= self.until:
             return True
         return self.limit_s is not None and seconds >= self.limit_s + extra_s(byte_count)
@@ -77,17 +79,17 @@ def follow(
     job: FollowedJob,
     watcher: Watcher,
     stop: threading.Event,
-    times: FollowTimes = FollowTimes(),  # it cannot be changed
+    times: FollowTimes = FollowTimes(),  # safe as a default: it is immutable
     *,
     monitor: SilenceMonitor | None = None,
     guard: Guard = lambda _part: nullcontext(),
 ) -> FollowResult:
-    """Collect every log and tell the watcher, until the run has ended on all nodes or `stop` is set.
+    """Collect every log and report to the watcher, until the run has ended on all nodes or `stop` is set.
 
-    If torchrun may restart a rank, its failure is only reported. The first rank that fails is reported at once, and so is a
-    rank that is silent for longer than `monitor` allows; if the monitor fails, `guard` reports that once. Raises FollowBroken
-    if a limit of time is reached, if a node is not reached again or sends what is refused, StorageError if the disk here is
-    full; the run itself continues then.
+    The first rank that fails is reported at once, and so is a rank that is silent for longer than `monitor` allows. If torchrun
+    may restart a rank, its failure is reported and has no other effect. If the monitor fails, `guard` reports that once. Raises
+    FollowBroken if a time limit is reached, or if a node stays unreachable or sends data that is refused; raises StorageError
+    if the disk here is full. The run itself then continues.
     """
     state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
     readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]
@@ -133,7 +135,7 @@ class _FollowState:
 
     @contextmanager
     def monitor(self) -> Iterator[SilenceMonitor]:
-        """Lend the monitor to a block; an error in it ends nothing and is reported once."""
+        """Yield the monitor for a block. An error in the block does not end the follower, and is reported only once."""
         with suppress(Exception) if self._has_monitor_failed else self._guard("watch for ranks that are silent"):
             try:
                 yield self._monitor
@@ -156,14 +158,14 @@ class _FollowState:
                 self.result.node_exits.append(end)
             elif (end.node, end.rank, end.at) not in self._known_exits:
                 if len(self._known_exits) >= self.most_exits:
-                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks end than any run has")
+                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks ended than any run has")
                 self._known_exits.add((end.node, end.rank, end.at))
                 self.result.rank_exits.append(end)
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """Return the rank that failed first since the latest restart, once the reports of the others have had time to
-        arrive."""
+        """Return the rank that failed first since the latest restart, once the reports of the other ranks have had time to
+        arrive; None until then."""
         with self.changed:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
@@ -177,7 +179,7 @@ class _FollowState:
 
 
 class _NodeFollower(threading.Thread):
-    """Follows one node."""
+    """A thread that follows one node."""
 
     def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, state: _FollowState, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
@@ -210,7 +212,7 @@ class _NodeFollower(threading.Thread):
                     return
                 wait = 0.05
             except NodeUntrusted:
-                raise  # it would answer the same again
+                raise  # it would send the same again
             except UnreachableError as error:
                 if self._state.leave():
                     return
@@ -220,7 +222,7 @@ class _NodeFollower(threading.Thread):
                 if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
-                        hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
+                        hint="its log so far is kept and the run may continue there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
                 if not is_reported and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
@@ -243,7 +245,7 @@ class _NodeFollower(threading.Thread):
         return False
 
     def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
-        """Handle one frame; return True if it is the end of the run."""
+        """Handle one frame; return True if it reports the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)
@@ -313,8 +315,9 @@ class _NodeFollower(threading.Thread):
 
 
 def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
-    """Wait for the end, and report the rank that fails first and those that fall silent; after the first failure, cancel what
-    has not ended within the grace, except under Slurm. Nodes that have not reported the end in time are given up."""
+    """Wait for the end of the run; report the rank that fails first and the ranks that fall silent. After the first failure,
+    cancel what has not ended within the grace period, except under Slurm. Give up on nodes that do not report the end in
+    time."""
     start_s, patience = time.monotonic(), None
     may_cancel = not job.scheduled
     named: set[int] = set()

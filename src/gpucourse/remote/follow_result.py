@@ -12,9 +12,9 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent;
-    `skew_s`: how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the
-    follower left before the end. `max_restarts`: how often torchrun may restart all ranks."""
+    """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent.
+    `skew_s`: how far each node's clock is ahead. `jobs`: the run's Slurm jobs; `later_jobs`: the jobs that these submitted and
+    that still run. `detached`: the follower left before the end. `max_restarts`: how often torchrun may restart all ranks."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
@@ -28,18 +28,18 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """Return the number of restarts of all ranks by torchrun, as far as ranks have ended since."""
+        """Return how often torchrun has restarted all ranks, as far as the ends of ranks show."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
     def has_failed(self) -> bool:
-        """Return whether the run can no longer succeed: a launcher gave up, or a rank failed that will not be restarted."""
+        """Return whether the run can no longer succeed: a launcher gave up, or a rank failed and will not be restarted."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed_ranks)
 
     @property
     def first_failure(self) -> RankExit | None:
-        """Return the rank that made the run fail; None while torchrun may restart it, and if the run succeeded after a
+        """Return the rank that made the run fail; None while torchrun may restart it, or if the run succeeded after a
         restart."""
         return self.find_first_failure(self.restarts) if self.has_failed else None
 
@@ -48,7 +48,8 @@ class FollowResult:
         return end.code != 0 and end.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """Return the rank that failed first since that restart, by one clock; the others often fail because of it."""
+        """Return the rank that failed first since that restart, by times corrected to one clock; the others often fail because
+        of it."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
@@ -62,7 +63,7 @@ class FollowResult:
 
 
 class FollowBroken(UnreachableError):
-    """Some nodes could not be reached any more. `result` is what was seen; the logs so far are on disk."""
+    """Some nodes could no longer be reached. `result` is what was seen until then; the logs so far are on disk."""
 
     def __init__(self, error: GpucourseError, result: FollowResult) -> None:
         super().__init__(error.what, hint=error.hint)

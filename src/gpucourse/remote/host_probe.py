@@ -1,4 +1,4 @@
-"""A machine that already exists: what it has, which of our files are on it, and how these, and only these, are removed."""
+"""A machine that already exists: what it has, which of our files are on it, and the removal of these files and nothing else."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ if request["verb"] == "clear":
         only_ours = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
         used = listed(os.path.join(base, "labs")) or listed(os.path.join(base, "jobs"))
         if only_ours and not used: shutil.rmtree(base, ignore_errors=True)
-    for home in homes[1:]:  # made by us, and kept where anything else is in it
+    for home in homes[1:]:  # made by us, and kept if it contains anything else
         try: os.rmdir(home)
         except OSError: pass
 found = [("process", str(pid)) for pid in alive()] + [("link", path) for path in links()]
@@ -110,9 +110,9 @@ print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexis
 
 @dataclass(kw_only=True)
 class HostFacts:
-    """A machine's report on itself. `python` is the interpreter that answers, `torch` whether it has torch, `folder` the home
-    folder, `addresses`: interface to IPv4 address. `login_node`: it submits jobs to a Slurm cluster that answers, and jobs do
-    not run on it. `clock_skew_s`: how far its clock is ahead of this computer's."""
+    """A machine's report on itself. `python` is the interpreter that answered, and `torch` says whether it has torch. `folder`
+    is the home folder; `addresses` maps each network interface to its IPv4 address. `login_node`: the machine submits jobs to a
+    Slurm cluster that answers, but runs none itself. `clock_skew_s`: how far its clock is ahead of this computer's."""
 
     python: str
     version: str
@@ -131,12 +131,12 @@ class HostFacts:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Return what is the same for two names of one home folder on one machine."""
+        """Return a key that is the same for two names of one home folder on one machine."""
         return self.boot, f"{self.device}:{self.inode}"
 
     @property
     def home(self) -> tuple[str, str]:
-        """Return what is the same for one home folder that several machines share."""
+        """Return a key that is the same on all machines that share one home folder."""
         return self.folder, str(self.inode)
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class HostFacts:
         if not _VERSION.fullmatch(self.version):
             raise ValueError("the version of its Python is invalid")
         answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
-        answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the free space on the disk")
         answers.check_range(self.clock, 0, answers.MAX_CLOCK_S, "the clock")
         answers.folder(self.folder)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
@@ -158,8 +158,8 @@ _LINK = re.compile(r"(?:/tmp/gpucourse|/.*/\.gpucourse/tmp)-[0-9a-f]{12}")
 
 @dataclass(kw_only=True)
 class Belongings:
-    """Our things on a machine, as (kind, id): processes, folders, the mark of a lab, short links to the temporary files of
-    runs; and how many other labs are there."""
+    """Our processes and files on a machine, as (kind, id): processes, folders, the mark of a lab, and short links to the runs'
+    temporary files. `others`: how many other labs are there."""
 
     found: tuple[tuple[Literal["process", "folder", "mark", "link"], str], ...]
     others: int
@@ -170,9 +170,10 @@ class Belongings:
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
-    """Return what the machine has, in one request. The first of `pythons` with torch is chosen, else the first that works.
+    """Return the facts about the machine, in one request. The first of `pythons` that has torch is chosen, otherwise the first
+    that works.
 
-    Changes nothing there. Raises MissingError if no Python 3.8 or newer is found.
+    Nothing is changed there. Raises MissingError if no Python 3.8 or newer is found.
     """
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked_at = time.time()
@@ -195,18 +196,20 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
-    """Leave a note on the machine that one of our labs uses it, and one in our folder of `shared`, if the lab uses that."""
+    """Leave a note on the machine that one of our labs uses it, and the same note in our folder below `shared` if the lab uses
+    it."""
     return _ours(link, "mark", uid, (), shared)
 
 
 def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """Return what of this lab is on the machine, and in `shared`, the folder that its cluster shares. Changes nothing."""
+    """Return this lab's processes and files on the machine and in `shared`, the folder that its cluster shares. Nothing is
+    changed."""
     return _ours(link, "look", uid, runs, shared)
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """End these runs, remove their folders and the lab's marks; with the last lab that uses the machine or `shared`, remove
-    everything that we ever put there. Return what is left."""
+    """End these runs, and remove their folders and the lab's marks. If no other lab uses the machine or `shared`, remove
+    everything else that we put there, too. Return what is left."""
     return _ours(link, "clear", uid, runs, shared)
 
 
@@ -224,7 +227,8 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
 
 
 def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
-    """Return whether it belongs to the lab or the runs in the request. Its name becomes part of a command to type."""
+    """Return whether an item belongs to the lab or the runs in the request. Its name becomes part of a command that a person
+    types."""
     if kind == "process":
         return name.isascii() and name.isdigit() and len(name) <= 10
     if kind == "link":

@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 _NO_AGENT = 97
 RUNS_IN_REQUEST = 2000
-"""The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and the answer about them
-must be within the limits of `answers.parse`."""
+"""The largest number of runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer
+about them must be within the limits of `answers.parse`."""
 
 _END_S = 0.5
-"""The time in which a busy node ends one of several runs: measured under Slurm, at load 50."""
+"""The time that a busy node needs to end one of several runs, measured under Slurm at load 50."""
 
-# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Another command
-# that installs the agent meanwhile does no harm: its whole folder is then inside this one, and unused.
+# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. If two
+# commands install the agent at the same time, the second folder ends up inside the first, whole and unused.
 _INSTALL = (
     "set -e; umask 077; mkdir -p .gpucourse; aside=$(mktemp -d .gpucourse/agent-new.XXXXXX); trap 'rm -rf \"$aside\"' EXIT; "
     'tar -xf - -C "$aside"; [ -e "$aside/__main__.py" ]; mv "$aside" {folder}'
@@ -44,9 +44,9 @@ _INSTALL = (
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
-    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its answer, typed.
+    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its typed answer.
 
-    Raises the error in the answer, NodeUntrusted if the answer cannot be used.
+    Raises the error in the answer, or NodeUntrusted if the answer cannot be used.
     """
     result = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
     if result.code == _NO_AGENT:
@@ -85,21 +85,21 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-    """Start a run. The request can be repeated when an answer was lost: it never starts a run twice."""
+    """Start a run. The request can be repeated if the answer was lost: it never starts a run twice."""
     return call(link, "start", dict[str, Any], stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
-    """Return the states of these runs on this node (at most RUNS_IN_REQUEST), in one request. A run whose supervisor vanished
-    is ended for good. If there are several, the result lacks those of which Slurm reports nothing."""
+    """Return the states of at most RUNS_IN_REQUEST runs on this node, in one request. If the supervisor of a run has vanished,
+    the run is ended for good. If several runs are requested, the result lacks those that Slurm reports nothing about."""
     states = call(link, "states", dict[str, answers.JobState], *run_ids)
     _check_requested(link, "states", states, run_ids)
     return states
 
 
 def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
-    """End every process of these runs on this node (at most RUNS_IN_REQUEST), in one request: TERM, after `grace_s` KILL. The
-    request can be repeated. If there are several, the result lacks those that Slurm could not end."""
+    """End every process of at most RUNS_IN_REQUEST runs on this node, in one request: send TERM, and KILL after `grace_s`. The
+    request can be repeated. If several runs are requested, the result lacks those that Slurm could not end."""
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     results = call(link, "cancel", dict[str, answers.State], f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_requested(link, "cancel", results, run_ids)
@@ -107,14 +107,14 @@ def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answ
 
 
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
-    """Raise NodeUntrusted for a report on other runs, or for none on the only one."""
+    """Raise NodeUntrusted if the node reports on runs that were not requested, or does not report on the only requested run."""
     if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
         reason = "it does not report on the runs in the request"
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, answers.Activity]:
-    """Return what each rank of a run does on this node right now. Empty if that cannot be determined."""
+    """Return what each rank of a run is doing on this node right now; an empty dict if that cannot be determined."""
     return call(link, "look", dict[int, answers.Activity], run_id, timeout_s=timeout_s)
 
 
@@ -126,7 +126,8 @@ def probe(
     programs: Sequence[str] = (),
     versions: bool = False,
 ) -> answers.Probe:
-    """Return what the node has: Python, modules (their `versions` need more time), programs, free ports, cores.
+    """Return the node's Python, modules, programs, free ports and cores. With `versions`, which takes longer, also return the
+    versions of the modules.
 
     Raises NodeUntrusted if it reports a module, program or port that is not in the request.
     """
@@ -138,7 +139,7 @@ def probe(
         "first_port": ports[0],
         "last_port": ports[1],
     }
-    # As an argument: the first command on a connection waits a round trip for its input.
+    # The request is an argument, because the first command on a connection waits a round trip for its input.
     start_s, asked_at = time.monotonic(), time.time()
     answer = call(link, "probe", answers.Probe, json.dumps(request))
     answer.seconds, answer.clock_skew_s = time.monotonic() - start_s, estimate_skew(asked_at, answer.clock)
@@ -151,8 +152,8 @@ def probe(
 
 
 def estimate_skew(asked_at: float, clock: float) -> float:
-    """Return how far, at least, a node's clock that was just read is ahead of this one: a time since the question counts as no
-    difference."""
+    """Return the least amount by which a node's clock is ahead of this computer's (negative if it is behind). The clock was
+    read between `asked_at` and now, so a time in this span counts as no difference."""
     return round(max(clock - time.time(), min(0.0, clock - asked_at)), 3)
 
 
@@ -188,7 +189,7 @@ def _complaint(output: bytes) -> answers.AgentComplaint | None:
 
 
 def install(link: Link) -> None:
-    """Push the agent. Doing it twice at the same time does no harm."""
+    """Push the agent to the node. Two pushes at the same time do no harm."""
     result = link.run(_INSTALL.format(folder=_FOLDER), stdin=_BUNDLE)
     if result.code != 0:
         raise failure(link.node, "install", result.code, result.stderr)
@@ -222,7 +223,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     if kind == "slurm":
         return slurm_refusals.explain(node, message)
     if kind == "cannot_start":
-        return MissingError(sentence, hint="gpucourse doctor says what the nodes lack")
+        return MissingError(sentence, hint="gpucourse doctor shows what the nodes lack")
     if kind in ("cut", "damaged", "missing"):
         return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
@@ -238,7 +239,7 @@ def _no_python(node: Node) -> MissingError:
 
 
 def _bundle() -> bytes:
-    """Return the agent as a tar, with its extension of torch; without bytecode, links or anything else of gpucourse."""
+    """Return the agent and its torch extension as a tar, without bytecode, links or any other part of gpucourse."""
     place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
     files = {}
     for path in sorted(source.rglob("*")):

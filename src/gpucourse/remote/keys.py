@@ -14,8 +14,8 @@ from gpucourse.workspace.lock import hold_lock
 
 
 def ensure_client_key(path: Path) -> str:
-    """Return the public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; make both if there is
-    none. Commands that run at the same time get the same one. Only its owner can read the private key."""
+    """Return the public key (`ssh-ed25519 AAAA... gpucourse`) of the private key at `path`; if there is none, make both.
+    Commands that run at the same time get the same key. Only the owner can read the private key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -51,7 +51,8 @@ def known_hosts(inventory: Inventory) -> str:
 
 
 def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: str = "") -> str:
-    """Return an OpenSSH configuration: each node under its name, with the prefix, and under `gpucourse-<stack>-<name>`."""
+    """Return an OpenSSH configuration that lists each node under two names: its own with the prefix, and
+    `gpucourse-<stack>-<name>`."""
     hosts = [
         _host(f"{prefix}{node.name} gpucourse-{inventory.stack}-{node.name}", node, key, known_hosts_file)
         for node in inventory.nodes
@@ -60,16 +61,16 @@ def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: 
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """Return host entries for a configuration that lists other machines as well: each node also as
-    `gpucourse-<module>-<name>`, which two labs of one module share."""
+    """Return host entries for a configuration that also lists other machines. Each node also has the name
+    `gpucourse-<module>-<name>`, which is the same in two labs of one module."""
     number = inventory.stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number
     return ssh_config(inventory, key, known_hosts_file, f"gpucourse-{module}-")
 
 
 def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
-    """Return the host keys of which a node must show one, each as (kind, base64). Raises UnreachableError if none is on
-    record."""
+    """Return the pinned host keys of a node, each as (kind, base64); the node must present one of them. Raises UnreachableError
+    if none is recorded."""
     parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
     if len(parts[0]) < 2:
         raise UnreachableError(
@@ -80,7 +81,8 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
 
 
 def make_other_key_error(node: Node, server_key: str) -> OtherHostKey:
-    """Return the error for a machine that shows a different host key from the one on record; `server_key` describes it."""
+    """Return the error for a machine that presents a different host key from the recorded one; `server_key` is the fingerprint
+    of that key."""
     try:
         fingerprints = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
@@ -116,10 +118,10 @@ def _host(names: str, node: Node, key: Path, known_hosts_file: Path) -> str:
 
 
 def _file(path: Path) -> str:
-    """Return a file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a
-    token).
+    """Return a file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped, and with `%` doubled, because it
+    begins a token.
 
-    OpenSSH has no way to write a path that contains `${`: it always looks up a variable there.
+    A path that contains `${` cannot be written for OpenSSH, which always looks up a variable there.
     """
     text = str(path).replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

@@ -1,5 +1,5 @@
-"""The logs of a run on this computer: how many there may be, each byte for byte as the node has it, up to a limit, and never
-through a link; and the request for the rest of them."""
+"""The logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a link.
+This module also limits their number and makes the request for what is missing."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from gpucourse.workspace.paths import RunPaths
 LogOwner = tuple[str, int | None]
 """The node and the rank that a log belongs to; a launcher's rank is None."""
 
-MAX_LOGS = 24_576  # those of 10,000 tasks of an array, all of which may be put back into the queue
+MAX_LOGS = 24_576  # enough for an array of 10,000 tasks, all of which may be put back into the queue
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OFFSETS_IN_COMMAND = 1000
-"""If there are offsets of more logs than this, they are sent as input: a command has 128 KiB at most."""
+"""The offsets of more logs than this are sent as input, because a command may have 128 KiB at most."""
 
 _MAX_TIMES = 16 << 20
-"""Bytes of the list of times at which the pieces arrived; a node that sends its log byte by byte fills it."""
+"""The limit, in bytes, for the list of the times at which pieces arrived. A node that sends its log byte by byte reaches it."""
 
 
 class LogFile:
-    """The log at `path` that `node` sends; the times at which its pieces arrived are in `times`. No file is kept open: a
-    cluster may have more logs than one process may have files.
+    """The log that `node` sends, stored at `path`; the file `times` lists when its pieces arrived. No file is kept open,
+    because a cluster may have more logs than one process may have open files.
 
-    The size of the file is the offset from which the node continues. At `limit` bytes a sentence about the limit is added, and
-    what comes after is dropped; `full` is then a sentence for the user.
+    The node continues at an offset equal to the size of the file. When the log reaches `limit` bytes, a sentence about the
+    limit is added and the rest is dropped; `full` is then a sentence for the user.
     """
 
     def __init__(self, node: str, path: Path, times: Path, limit: int | None) -> None:
@@ -51,7 +51,7 @@ class LogFile:
 
     @property
     def full(self) -> str:
-        """Return a sentence that the log reached its limit; empty if it did not."""
+        """Return a sentence saying that the log has reached its limit; an empty string if it has not."""
         if self._limit is None or self.size < self._limit:
             return ""
         return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
@@ -99,7 +99,7 @@ class LogFile:
                 if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
                     raise StorageError(
                         f"{self._path} is not a plain file of the run",
-                        hint=f"see what it is (ls -li '{folder}'), move it away",
+                        hint=f"see what it is (ls -li '{folder}'), then move it away",
                     )
                 yield handle
             finally:
@@ -107,14 +107,15 @@ class LogFile:
 
 
 def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
-    """Return how many logs a run under Slurm may have: one for each rank, one for each host's launcher, and one for the node
-    that sends them. Without `hosts`, each rank may have a host of its own. Ranks are doubled: a job that Slurm puts back into
-    its queue may start again on other nodes."""
+    """Return the largest number of logs that a run under Slurm may have: one for each rank, one for each host's launcher, and
+    one for the node that sends them. Without `hosts`, each rank may be on a different host. Ranks count twice, because a job
+    that Slurm puts back into its queue may start again on other nodes."""
     return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tuple[list[str], bytes]:
-    """Return the request to a node (the words of its command, and its input), given how many bytes of its logs are here."""
+    """Return the request for the rest of a node's logs, as the words of the command and its input. `sizes`: how many bytes of
+    each log are here."""
     offsets = [
         f"{'' if host == node.name else host}/{'-' if rank is None else rank}={size}" for (host, rank), size in sizes.items()
     ]
@@ -124,5 +125,5 @@ def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tup
 
 
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
-    """Return the logs that are here already: those of the node, or of all nodes for a run under Slurm."""
+    """Return the logs that are here already: the node's or, for a run under Slurm, those of all nodes."""
     return {owner: path for owner, path in paths.all_logs().items() if scheduled or owner[0] == node.name}

@@ -1,7 +1,7 @@
-"""Commands that run through a login shell: written so that every shell passes them on unchanged, with marks around their
-output, so that what the shell itself prints before or after is never mistaken for the command's own.
+"""Commands that run through a login shell. They are written so that every shell passes them on unchanged. Marks around their
+output separate it from anything that the shell itself prints before or after.
 
-What a background job of the shell prints while a command runs cannot be separated: both write into one stream.
+The output of a background job of the shell, printed while a command runs, cannot be separated: both write into one stream.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from gpucourse.outside.names import printable
 
 MAX_NOISE = 1 << 20
-"""Bytes that a login shell may print on one stream before the command begins."""
+"""The largest number of bytes that a login shell may print on one stream before the command begins."""
 
 CODE_DIGITS = 3
 
 NO_INPUT = "exec </dev/null; "
-"""The beginning of a command without input: it need not wait until the channel says so."""
+"""The beginning of a command without input: it need not wait for the channel to report the end of the input."""
 
 Stdin = bytes | Iterable[bytes]
 
 _NOISE_KEPT = 2000
-# The marks are passed as two halves: a shell that prints the commands which it runs does not print the marks.
+# The marks are passed as two halves, so that a shell that prints the commands it runs does not print the marks.
 _SCRIPT = (
     'printf %s%s-err "$1" "$2" >&2; printf %s%s-out "$1" "$2"; '
     '(cd "$HOME" && exec /bin/sh -c "$(printf %b "$3")"); code=$?; '
@@ -46,8 +46,8 @@ class Request:
 class OwnOutput:
     """The bytes that a command itself writes on one stream: those between `begin` and `end`, returned as they arrive.
 
-    `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`. `code` is the exit code that
-    follows the end mark; None if there is no valid one.
+    `begun` and `ended` say which marks have arrived; `noise_bytes` counts the bytes before `begin`. `code` is the exit code
+    that follows the end mark; None if there is no valid one.
     """
 
     def __init__(self, begin: bytes, end: bytes) -> None:
@@ -58,7 +58,8 @@ class OwnOutput:
         self.code: int | None = None
 
     def take(self, data: bytes) -> bytes:
-        """Return the command's own bytes among these. What may be the beginning of a mark is held back until more arrives."""
+        """Return the command's own bytes in `data`. Bytes that may be the beginning of a mark are held back until more
+        arrive."""
         if self.ended:
             return b""
         self._held += data
@@ -79,12 +80,12 @@ class OwnOutput:
         return output
 
     def rest(self) -> bytes:
-        """Return what was held back, when the stream has ended without another mark."""
+        """Return the bytes that were held back; call this when the stream has ended without another mark."""
         remainder, self._held = (self._held if self.begun and not self.ended else b""), b""
         return remainder
 
     def noise(self) -> str:
-        """Return the end of what was printed before the command, in one printable line."""
+        """Return the end of what was printed before the command began, as one printable line."""
         text = self._noise_end.decode("utf-8", "replace")
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-300:]
 
@@ -95,15 +96,16 @@ class OwnOutput:
 
 
 def last_words(stderr: bytes, limit: int) -> str:
-    """Return the printable end of what a command printed, at most `most` bytes of it; of a Python traceback only the last
-    line."""
+    """Return the end of what a command printed, at most `most` bytes of it, in printable form; for a Python traceback, only the
+    last line."""
     lines = stderr[-limit:].decode("utf-8", "replace").strip().splitlines()
     return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 
 def _escape(command: str) -> str:
-    r"""Return the text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh alike.
+    r"""Return the text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh.
 
-    In csh they protect neither a line's end nor `!`; in fish they do not protect a backslash before a backslash or a quote.
+    In csh, single quotes protect neither a line break nor `!`; in fish, they do not protect a backslash before a backslash or a
+    quote.
     """
     return "".join(map(_QUOTED.__getitem__, command.encode("utf-8", "surrogateescape")))

@@ -1,4 +1,4 @@
-"""The limits of waiting for a node. Every wait ends, whatever the node sends meanwhile."""
+"""Time limits for waiting for a node. Every wait ends, whatever the node sends in the meantime."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from collections.abc import Callable, Iterable, Iterator
 from gpucourse.errors import UnreachableError
 
 ANSWER_S = 60.0
-"""Until a command on a node prints something; its whole answer may need twice as long."""
+"""The time limit for a command on a node to print something; its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
-"""Until a node is connected and has authenticated us, unless the caller sets another limit."""
+"""The time limit for connecting to a node and authenticating, unless the caller sets another limit."""
 
 REST_S = 1.0
-"""The time that a command may need to end by itself after its stream had everything that was requested."""
+"""The time that a command has to end by itself after its stream has delivered everything that was requested."""
 
 PACE = 16 << 10
-"""Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
+"""Bytes per second. A node that sends its whole answer more slowly than this, on average, is given up."""
 
 COPY_PACE = 16 << 20
-"""Bytes a second. A node that copies the files of a run more slowly than this is given up."""
+"""Bytes per second. A node that copies the files of a run more slowly than this is given up."""
 
 MAX_EXTRA_S = 4 * 3600.0
-"""The most time that the bytes of one answer may add, however many they are."""
+"""The longest time that the bytes of one answer may add to its limit, however many they are."""
 
 COLLECT_S = 120.0
-"""Until the outputs of one node are collected, besides what their bytes need at PACE."""
+"""The time limit for collecting the outputs of one node, in addition to the time for their bytes at PACE."""
 
 AFTER_CANCEL_S = 120.0
-"""Until a run that was cancelled has ended on its nodes, besides what its logs need at PACE."""
+"""The time limit for a cancelled run to end on its nodes, in addition to the time for its logs at PACE."""
 
 AFTER_LIMIT_S = 300.0
-"""Until a run has ended on its nodes after its own time limit, besides what its logs need at PACE."""
+"""The time limit for a run to end on its nodes after its own time limit, in addition to the time for its logs at PACE."""
 
 DESTROY_S = 1800.0
-"""Until `destroy` has collected everything, in all."""
+"""The time limit for `destroy` to collect everything."""
 
 
 def extra_s(count: int) -> float:
-    """Return how many seconds that many bytes add to the time of an answer."""
+    """Return how many seconds `count` bytes add to the time limit of an answer."""
     return min(count / PACE, MAX_EXTRA_S)
 
 
@@ -51,8 +51,8 @@ def limit_time(
     until: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[bytes]:
-    """Yield the pieces of one answer for at most `seconds`, and more for every byte of it, at PACE and up to MAX_EXTRA_S; never
-    longer than `until` (by the monotonic clock). Raises UnreachableError when the time is over."""
+    """Yield the pieces of one answer for at most `seconds`, plus the time for its bytes at PACE (at most MAX_EXTRA_S), but
+    never after `until` on the monotonic clock. Raises UnreachableError when the time is over."""
     start_s, byte_count = clock(), 0
     for piece in pieces:
         byte_count += len(piece)

@@ -43,7 +43,7 @@ class Parcel:
     content: bytes | None
 
     def entry(self) -> dict[str, object]:
-        """Return what the node needs to put it into the work folder."""
+        """Return the fields that the node needs to put the file into the work folder."""
         return {"name": self.name, "key": self.key, "executable": self.executable}
 
 
@@ -53,7 +53,7 @@ def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
 
 
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
-    """Send what the node's store lacks; return how many bytes were sent."""
+    """Send the files that the node's store lacks; return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     answer = _do(link, _LIST)
     stored_keys = set(answer.decode("ascii", "replace").split())
@@ -81,7 +81,7 @@ def _parcel(upload: Upload) -> Parcel:
         key = f"s-{sha256(content).hexdigest()}"
     else:
         # A program may set the time of the content back (`cp -p`, `tar`), but not that of the inode. A change of the mode, the
-        # owner or the links makes a file travel once for nothing; a hash would read every large file at every run.
+        # owner or the links causes one needless upload; a hash would have to read every large file for every run.
         times = f"{info.st_mtime_ns}:{info.st_ctime_ns}"
         identity = f"{info.st_size}:{times}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
         key = f"b-{sha256(identity).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Ranks that print nothing: which, since when, and what their processes are doing meanwhile.
+"""Ranks that print nothing: which, since when, and what their processes are doing.
 
 Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
 """
@@ -31,7 +31,8 @@ class _Rank:
 
 
 class SilenceMonitor:
-    """Watches every planned rank of a run for silence. `limit_s` is the silence after which a rank is named; None: never."""
+    """A monitor that watches every planned rank of a run for silence. A rank is reported after `limit_s` of silence; with None,
+    never."""
 
     def __init__(
         self, ranks: Mapping[str, Sequence[int]], limit_s: float | None, *, clock: Callable[[], float] = time.monotonic
@@ -48,14 +49,15 @@ class SilenceMonitor:
             rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
     def note_ended(self, node: str, rank: int | None = None) -> None:
-        """Record that the rank has ended (with None: every rank of the node): it is silent for a good reason."""
+        """Record that the rank (with None, every rank of the node) has ended, so that its silence is not reported."""
         with self._lock:
             for (host, number), rank_state in self._ranks.items():
                 if host == node and rank in {None, number}:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """Return the ranks to name now: silent for longer than the limit and not remembered since their last output."""
+        """Return the ranks to report now: those that are silent for longer than the limit and were not remembered since their
+        last output."""
         silent = [] if self.limit_s is None else self.quiet(self.limit_s)
         with self._lock:
             return [silence for silence in silent if self._ranks[silence.node, silence.rank].kept is None]
@@ -72,20 +74,20 @@ class SilenceMonitor:
             ]
 
     def remember(self, silent: Sequence[Silence]) -> None:
-        """Keep these until they print something again."""
+        """Remember these silences until their ranks print something again."""
         with self._lock:
             for silence in silent:
                 self._ranks[silence.node, silence.rank].kept = silence
 
     def list_remembered(self) -> list[Silence]:
-        """Return those that were kept and have printed nothing since."""
+        """Return the remembered silences of ranks that have printed nothing since."""
         with self._lock:
             kept_states = [rank_state.kept for rank_state in self._ranks.values() if rank_state.kept is not None]
         return sorted(kept_states, key=lambda silence: silence.rank)
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
-    """Return the same ranks, with what each rank's process is doing, if its node answers right away."""
+    """Return the same ranks with what each rank's process is doing, if its node answers quickly."""
     doing: dict[int, str] = {}
     node_names = {silence.node for silence in silent}
 
@@ -106,7 +108,7 @@ def sentences(silent: Sequence[Silence]) -> list[str]:
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     lines = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:
-        lines.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
+        lines.append(f"{len(ordered) - _TELLING} more ranks have been silent for as long")
     return lines
 
 
@@ -118,7 +120,7 @@ def _sentence(silent: Silence) -> str:
         "not started": "; it has not started",
     }.get(silent.doing, "")
     last = f"; its last line: {silent.last}" if silent.last else ""
-    return f"rank {silent.rank} on {silent.node} has said nothing for {silent.seconds:.0f} s{doing}{last}"
+    return f"rank {silent.rank} on {silent.node} has printed nothing for {silent.seconds:.0f} s{doing}{last}"
 
 
 def _last_line(data: bytes) -> str:

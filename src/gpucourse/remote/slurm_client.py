@@ -1,4 +1,4 @@
-"""A cluster that Slurm runs, from the client's side: what it has, what is submitted to it, how its jobs ended."""
+"""The client's side of a Slurm cluster: what it has, what is submitted to it, and how its jobs ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
 @dataclass(kw_only=True)
 class _LaterJobs:
-    """The later jobs of a run."""
+    """The later jobs of a run: those that its own jobs submitted and that have not ended."""
 
     jobs: list[LaterJob]
 
@@ -33,7 +33,7 @@ class _LaterJobs:
 
 @dataclass(kw_only=True)
 class ComputeNode:
-    """A node as sinfo shows it: `state` and `reason` are Slurm's words. Raises ValueError for what no cluster has."""
+    """A node as sinfo shows it: `state` and `reason` are Slurm's words. Raises ValueError for values that no cluster has."""
 
     name: str
     state: str
@@ -49,13 +49,13 @@ class ComputeNode:
 
     @property
     def usable(self) -> bool:
-        """Return whether it accepts jobs, now or once those on it have ended."""
+        """Return whether the node accepts jobs, now or once its current jobs have ended."""
         return usable(self.state)
 
 
 @dataclass(kw_only=True)
 class Partition:
-    """A queue and its nodes. `default`: jobs that name none run there. `open`: it accepts jobs."""
+    """A queue and its nodes. `default`: jobs that name no partition run there. `open`: the partition accepts jobs."""
 
     name: str
     default: bool
@@ -68,8 +68,8 @@ class Partition:
 
 @dataclass(kw_only=True)
 class SlurmCluster:
-    """The facts about a cluster. `batch_partition` and `session_partition` are what the login on the node that accepts jobs
-    sets for sbatch and for srun; empty if it sets none."""
+    """The facts about a cluster. `batch_partition` and `session_partition` are the partitions that the login on the node that
+    accepts jobs sets for sbatch and for srun; each is empty if the login sets none."""
 
     partitions: Sequence[Partition]
     batch_partition: str = ""
@@ -81,12 +81,12 @@ class SlurmCluster:
 
     @property
     def default(self) -> Partition | None:
-        """Return the partition of jobs that name none; None if the cluster has no such partition."""
+        """Return the partition of jobs that name no partition; None if the cluster has no such default."""
         return next((partition for partition in self.partitions if partition.default), None)
 
     def partition(self, name: str) -> Partition | None:
-        """Return the partition of that name, or, if there are commas in the name, the union of several. None if the cluster
-        lacks one of them."""
+        """Return the partition of that name, or the union of several partitions if the name contains commas; None if the
+        cluster lacks one of them."""
         by_name = {partition.name: partition for partition in self.partitions}
         names = name.split(",")
         if not all(word in by_name for word in names):
@@ -106,16 +106,16 @@ def _check_partitions(names: str) -> None:
 
 
 def cluster(link: Link) -> SlurmCluster:
-    """Ask the node that accepts jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, MissingError if
-    there is none."""
+    """Ask the node that accepts jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, and
+    MissingError if there is no Slurm."""
     return jobs.call(link, "cluster", SlurmCluster)
 
 
 @dataclass(kw_only=True)
 class SessionState:
-    """A terminal's job as Slurm sees it right now: its row, if there is one, the GPUs that are held for it, and the folders on
-    the node that accepts jobs: the start folder of its shell, the folder for results, and, by the variables that name them, the
-    folders for temporary files and caches."""
+    """A terminal's job as Slurm sees it right now: its row, if there is one, and the number of GPUs that are held for it. The
+    folders are on the node that accepts jobs: `work` is where the shell starts, and `outputs` is for results. `places` maps
+    variables to the folders that they name, for temporary files and caches."""
 
     rows: list[JobRow]
     gpus: int
@@ -135,17 +135,17 @@ class SessionState:
 
     @property
     def row(self) -> JobRow | None:
-        """Return the job; None before there is one."""
+        """Return the row of the job; None while there is no job."""
         return self.rows[0] if self.rows else None
 
 
 def session(link: Link, run_id: str) -> SessionState:
-    """Look at the job of a terminal."""
+    """Return the state of a terminal's job."""
     return jobs.call(link, "session", SessionState, run_id)
 
 
 def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
-    """Bring the files of a plan into the run's folder, for a terminal that will start there."""
+    """Put the files of a plan into the run's folder, for a terminal that will start there."""
     wrapped = parcels(plan.uploads)
     link = fleet.link(fleet.nodes[0])
     push(link, wrapped)
@@ -154,7 +154,7 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
 
 
 def spec(plan: LaunchPlan) -> dict[str, object]:
-    """Return the part of a run's specification that its agent passes to Slurm; nothing for a plan without Slurm."""
+    """Return the part of a run's specification that its agent passes to Slurm; an empty dict for a plan without Slurm."""
     if plan.batch is None:
         return {}
     files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
@@ -167,10 +167,10 @@ def _name_job(file: BatchFile) -> str:
 
 
 def job_name(text: str) -> str:
-    """Return the name that a file for sbatch sets for its job."""
+    """Return the job name that a file for sbatch sets; an empty string if it sets none."""
     return read_sbatch_options(text).values.get("job-name", "")
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
-    """Return the later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
+    """Return the later jobs of an ended run, as they are now. Raises an error if Slurm does not answer."""
     return jobs.call(link, "later", _LaterJobs, run_id).jobs

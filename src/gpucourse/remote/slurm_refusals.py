@@ -46,7 +46,7 @@ _TABLE = (
         r"temporarily unable to accept job",
         InfrastructureError,
         "the cluster has as many jobs as it accepts (MaxJobCount)",
-        "gpucourse ssh 2 -- squeue shows them; when some have ended, type the same again",
+        "gpucourse ssh 2 -- squeue shows them; when some have ended, type the command again",
     ),
     _KnownError(
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
@@ -58,7 +58,7 @@ _TABLE = (
     _KnownError(
         r"command not found|cannot start s(batch|info|queue|cancel)",
         MissingError,
-        "Slurm's commands are not there",
+        "Slurm's commands were not found",
         "--launcher slurm needs a cluster with Slurm: gpucourse deploy 2",
     ),
     _KnownError(
@@ -79,12 +79,12 @@ _TABLE = (
         r"Memory specification can not be satisfied",
         UsageError,
         "the job asks for more memory than any node of this cluster has",
-        "gpucourse ssh 2 -- \"sinfo -N -o '%N %m'\" shows what each node has, in MiB; a smaller --mem or --mem-per-cpu",
+        "gpucourse ssh 2 -- \"sinfo -N -o '%N %m'\" shows what each node has, in MiB; use a smaller --mem or --mem-per-cpu",
     ),
     _KnownError(
         r"Node count specification invalid|[Mm]ore (nodes|processors) requested|Requested node configuration is not available",
         UsageError,
-        "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",
+        "no set of nodes of this cluster can ever provide what the job asks for (nodes, GPUs or cores)",
         "gpucourse ssh 2 -- \"sinfo -N -o '%N %G %c'\" shows what each node has",
     ),
     _KnownError(
@@ -103,15 +103,15 @@ _TABLE = (
         r"Invalid job array specification",
         UsageError,
         "the value of --array is not an array, or has a number that this cluster does not accept: the highest is its "
-        "MaxArraySize less one",
-        "gpucourse ssh 2 -- 'scontrol show config | grep MaxArraySize' shows it; a smaller --array, or several files",
+        "MaxArraySize minus one",
+        "gpucourse ssh 2 -- 'scontrol show config | grep MaxArraySize' shows it; use a smaller --array, or several files",
     ),
     _KnownError(
         r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|DOS line breaks|Unmatched|"
         r"Invalid directive|not a valid",
         UsageError,
         "sbatch does not understand the file",
-        "fix the line that it names, and type the same again; with --dry-run you see the file that is submitted",
+        "fix the line that it names, and type the command again; with --dry-run you see the file that is submitted",
     ),
     _KnownError(
         r"scancel was accepted",

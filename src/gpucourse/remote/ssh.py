@@ -29,15 +29,16 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 MAX_COMMANDS = 8
-"""Commands at a time on one connection: OpenSSH allows ten channels by default, and one more is opened ahead."""
+"""The largest number of commands at a time on one connection: OpenSSH allows ten channels by default, and one is opened in
+advance."""
 MAX_KEY = 1 << 16
-"""The limit for a file with a private key, in bytes."""
+"""The largest size of a private key file, in bytes."""
 MAX_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would read whatever length a packet claims to have."""
 WINDOW = 4 << 20
-"""Bytes that may be under way on one channel."""
+"""The largest number of bytes that may be in transit on one channel."""
 
-_REFUSED_S = 5.0  # the time that a server may refuse another channel before that counts as final
+_REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
 # A missing shared folder is not made: its name is wrong, or its file system is not mounted.
@@ -48,7 +49,7 @@ T = TypeVar("T", socket.socket, paramiko.Transport)
 
 
 class KeyRefused(UnreachableError):
-    """The node answers, and does not accept our key."""
+    """The node answers, but it does not accept our key."""
 
 
 @contextmanager
@@ -61,13 +62,14 @@ def _closed_on_error(connection: T) -> Iterator[T]:
 
 
 class SshTransport:
-    """Makes links with one private key, or with a node's own key if its record names one. Implements ports.Transport."""
+    """A maker of links with one private key, or with a node's own key if its record names one. Implements ports.Transport."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S, shared: str = "") -> SshLink:
-        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
+        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError, or MissingError if the key cannot
+        be read."""
         file = Path(node.key) if node.key else self._key_file
         key, pinned = self._private_key(file), parse_pinned_keys(node)
         with _closed_on_error(dial(node, timeout_s)) as sock:
@@ -88,8 +90,8 @@ class SshTransport:
 
 
 class SshLink:
-    """A live connection to one node, at most eight commands at a time. If `shared` names a folder that all machines of a
-    cluster share, commands start in the user's own folder below it, which is also their HOME. Implements ports.Link."""
+    """A live connection to one node, for at most eight commands at a time. If `shared` names a folder that all machines of a
+    cluster share, commands start in the user's own folder below it, and HOME is that folder. Implements ports.Link."""
 
     def __init__(self, node: Node, transport: paramiko.Transport, shared: str = "") -> None:
         self.node = node
@@ -107,9 +109,9 @@ class SshLink:
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
-        `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
-        answer, of at most `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input. Raises
-        UnreachableError if the connection is lost or the silence is too long; then it is unknown whether the command ran.
+        `timeout_s` limits the wait for the next byte, sent or received, or for the exit code. The whole answer, of at most
+        `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input. Raises UnreachableError if the
+        connection is lost or the wait is too long; it is then unknown whether the command ran.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
@@ -119,15 +121,16 @@ class SshLink:
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
-        Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends with a
-        code other than 0 (with the end of its standard error). If the block ends earlier, the command has REST_S to end.
+        Raises UnreachableError if the connection is lost, if nothing arrives for `silence_s`, or if the command ends with a
+        code other than 0; the error then contains the end of its standard error. If the block ends earlier, the command has
+        REST_S to end.
         """
         with self._exchange(command, stdin, silence_s) as exchange:
             yield exchange.stdout_then_code()
             exchange.read_rest(REST_S)
 
     def close(self) -> None:
-        """Drop the connection. What was started detached on the node keeps running."""
+        """Drop the connection. Processes that were started detached on the node keep running."""
         self._transport.close()
 
     @contextmanager
@@ -147,7 +150,8 @@ class SshLink:
             self._places.release()
 
     def _start(self, line: str, timeout_s: float) -> paramiko.Channel:
-        """Start a command line on a channel; meanwhile open one ahead, which saves the next command a round trip."""
+        """Start a command line on a channel. Open another channel in the meantime, which saves the next command a round
+        trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()
@@ -166,13 +170,13 @@ class SshLink:
         return channel
 
     def _open(self, timeout_s: float) -> paramiko.Channel:
-        """Return the channel that was opened ahead, or a new one. A busy server still counts, for a moment, one that was just
-        closed, and refuses the next."""
+        """Return the channel that was opened in advance, or a new one. If the server refuses, try again for a moment: a busy
+        server may still count a channel that was just closed."""
         deadline = time.monotonic() + min(timeout_s, _REFUSED_S)
         while True:
             try:
                 return self._take_ahead() or self._transport.open_session(timeout=timeout_s)
-            except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of one only
+            except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of only one
                 if not self.alive or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.05)
@@ -195,8 +199,8 @@ class SshLink:
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Return a function that accepts data of a channel as `feed` does. If a server sends more than its window allows, it closes
-    the connection before the memory is full."""
+    """Return a function that accepts a channel's data as `feed` does. If a server sends more than its window allows, the
+    function closes the connection before the memory is full."""
 
     def accept(channel: Any, message: Any) -> None:
         if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
@@ -216,7 +220,7 @@ class _Packetizer(paramiko.packet.Packetizer):
 
 class _Transport(paramiko.Transport):
     # paramiko has no public way to set either.
-    _active_check_timeout = 1.0  # it checks ten times a second whether the connection is to end, which is a lot with 64 nodes
+    _active_check_timeout = 1.0  # its ten checks a second for the end of the connection are too many with 64 nodes
     _channel_handler_table: ClassVar[dict[int, Any]] = {
         number: _feed_bounded(take) if number in {MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA} else take
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()
@@ -224,7 +228,7 @@ class _Transport(paramiko.Transport):
 
 
 def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float) -> paramiko.Transport:
-    """Return a connection that is encrypted, with a host key of that kind if the server has one."""
+    """Return an encrypted connection, with a host key of that kind if the server has one."""
     transport = _Transport(sock, default_window_size=WINDOW, packetizer_class=_Packetizer)
     transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout_s
     transport.set_keepalive(_ALIVE_EVERY_S)
@@ -257,10 +261,10 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
 
 
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
-    """Return the host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent
-    to it.
+    """Return the host key of the server at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is
+    sent to that server.
 
-    A person has to decide whether it is the right one. Raises UnreachableError.
+    A person has to decide whether it is the right key. Raises UnreachableError.
     """
     with _closed_on_error(dial(node, timeout_s)) as sock:
         transport = _negotiate(node, sock, "ssh-ed25519", timeout_s)
@@ -274,5 +278,5 @@ def _make_key_error(file: Path, error: Exception, *, is_own: bool) -> MissingErr
     if not is_own:
         locked = isinstance(error, paramiko.PasswordRequiredException)
         hint = "a key with a passphrase cannot be used: " if locked else ""
-        hint += "name another with --key, or leave it out to use this workspace's own"
+        hint += "name another with --key, or leave --key out to use this workspace's own"
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)

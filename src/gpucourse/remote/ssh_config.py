@@ -1,4 +1,4 @@
-"""The way in which plain `ssh` reaches a machine that already exists: the learner's own configuration, keys and known hosts.
+"""The route by which plain `ssh` reaches a machine that already exists: the learner's own configuration, keys and known hosts.
 
 OpenSSH's client itself interprets its configuration (`ssh -G`) and its known hosts (`ssh-keygen -F`).
 """
@@ -22,16 +22,16 @@ _HOST = re.compile(
     r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
 )
 ASK_S = 20.0
-"""Until ssh or ssh-keygen has printed what its files contain."""
+"""The time limit for ssh or ssh-keygen to print what its files contain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SshRoute:
-    """The way to reach a machine. `typed` is what the learner typed for it; `keys` are private keys of theirs that could open
-    it.
+    """The route to a machine. `typed` is what the learner typed for it; `keys` are the learner's private keys that the machine
+    may accept.
 
-    `host_keys` are the keys that their known hosts have for it (`ssh-ed25519 AAAA...`), several if machines share the name,
-    empty if they have none; `known_as` is its name there.
+    `host_keys` are the machine's keys in the learner's known hosts (`ssh-ed25519 AAAA...`): several if machines share the name,
+    none if it is unknown there. `known_as` is its name there.
     """
 
     typed: str
@@ -45,15 +45,16 @@ class SshRoute:
 
 
 def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
-    """Find the way to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
+    """Find the route to `user@name:port`. Everything that is not typed, such as the user and the port, comes from the learner's
+    SSH configuration.
 
-    Raises UsageError if it is not written like that, or if the known hosts revoke the machine's key; MissingError without
-    OpenSSH's client, or if the user's number has no account.
+    Raises UsageError if the text does not have that form, or if the known hosts revoke the machine's key. Raises MissingError
+    if OpenSSH's client is missing, or if the user ID has no account.
     """
     match = _HOST.fullmatch(text)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{text}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
+        raise UsageError(f"'{text}' is not a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas")
     home = Path(environ.get("HOME") or _get_registered_home())
     options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
     name = options.get("hostname", [match["v6"] or match["name"]])[0]
@@ -77,7 +78,7 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
 
 def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
     """Return the host keys that these files have for `name` or `[name]:port`: all those of the best kind, because OpenSSH
-    accepts any of them. Empty if they have none.
+    accepts any of them, or none if the files have none.
 
     Raises UsageError for a key that is marked as revoked.
     """
@@ -99,7 +100,7 @@ def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
 
 
 def name_own_config(home: Path) -> Path:
-    """Return the path of the SSH configuration of a person with this home folder."""
+    """Return the path of the SSH configuration in this home folder."""
     return home / ".ssh" / "config"
 
 
@@ -133,7 +134,7 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
-    """Return the learner's files of known hosts. By default OpenSSH names two below the home folder in the user database."""
+    """Return the learner's known-hosts files. By default, OpenSSH names two below the home folder in the user database."""
     folder = _get_registered_home() / ".ssh"
     if line == f"{folder}/known_hosts {folder}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]
@@ -156,5 +157,5 @@ def _get_registered_home() -> Path:
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError as error:
-        message = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for one that has"
+        message = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for users that have one"
         raise MissingError(message, hint="type this as a user with an account (getent passwd)") from error

@@ -27,13 +27,13 @@ T = TypeVar("T")
 _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
 """The longest listing: the names of MAX_FILES files that are here already, and of those that are not sent."""
 OUTPUT_LIMIT = 10 << 30
-"""The limit for what is stored of one node's outputs, in bytes, unless the settings set another one."""
+"""The limit for the stored outputs of one node, in bytes, unless the settings set another one."""
 _BESIDE = 4 * _NOTE_BYTES
-"""The bytes in a tar besides its files: two notes, and the headers."""
+"""The bytes in a tar in addition to its files: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
 _BATCH = 256 << 20
-"""After this many bytes a node's files get their names: the most that has to be fetched again if the program is killed, except
-for one larger file."""
+"""A node's files get their names after this many bytes. If the program is killed, no more than this has to be fetched again,
+except for one larger file."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 
@@ -53,7 +53,7 @@ class _Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputLimits:
-    """The limits for what is stored: bytes of one file, files and bytes of one node."""
+    """The limits for the stored outputs: the bytes of one file, and the bytes and the number of files of one node."""
 
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
@@ -70,7 +70,8 @@ class MissingOutputs:
 
 @dataclass(kw_only=True)
 class CollectedOutputs:
-    """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
+    """The collected files, the refused files with the reasons, the nodes' descriptions of themselves, and the nodes that did
+    not answer."""
 
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedFile] = field(default_factory=list)
@@ -87,19 +88,19 @@ def unpack(
     have: Mapping[str, Sequence[int]] = {},
     disk: DiskSpace | None = None,
 ) -> CollectedOutputs:
-    """Unpack one node's tar. `have`: size and time of change of the files that were offered as here already.
+    """Unpack one node's tar. `have`: the size and the modification time of the files that the request named as here already.
 
-    Raises NodeUntrusted if it ends early, is damaged, or contains what was not requested (what was complete before is kept);
-    StorageError before the disk is full.
+    Raises NodeUntrusted if the tar ends early, is damaged, or contains something that was not requested; the files that were
+    complete before that are kept. Raises StorageError before the disk is full.
     """
     refuse_links(paths.node_outputs(node), paths.folder)
     unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
     try:
         unpacking.take(pieces)
     except OutsideError as error:
-        raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
+        raise answers.make_untrusted_error(node, "the outputs that it sent", error) from error
     finally:
-        unpacking.commit()  # what was complete is kept, whatever stopped the rest
+        unpacking.commit()  # complete files are kept, whatever stopped the rest
     return unpacking.collected
 
 
@@ -135,14 +136,14 @@ class _Unpacking:
         else:
             raise OutsideError("the tar has no closing note")
         if next(members, None) is not None:
-            raise OutsideError("the tar goes on after its end")
+            raise OutsideError("the tar continues after its end")
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
         for name, reason in listing.refused:
             self._refuse(name, reason)
         for name in listing.same:
-            path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
+            path = file_inside(self._root, check_known_name(name, self._have, "file that the request named as here already:"))
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
@@ -165,7 +166,7 @@ class _Unpacking:
             raise OutsideError(f"{printable(member.name, 80)} is not a file of the run")
         name = member.name.removeprefix("files/")
         if name in self._taken:
-            raise OutsideError(f"it contains two files of the name {printable(name, 80)}")
+            raise OutsideError(f"it contains two files named {printable(name, 80)}")
         if member.size > self._limits.max_bytes or self._bytes + member.size > self._limits.output_limit:
             raise OutsideError(f"{printable(name, 80)} has {member.size} bytes, more than the limits allow")
         mode = 0o755 if member.mode & 0o100 else 0o644
@@ -190,7 +191,7 @@ class _Unpacking:
         return f"{self._root}/{name}"
 
     def commit(self) -> None:
-        """Rename the complete files to their names; those whose names this disk does not accept are refused."""
+        """Give the complete files their names; refuse those whose names this disk does not accept."""
         for target, error in self._batch.commit().items():
             name = target.removeprefix(self._path(""))
             self._sent.remove(name)
@@ -203,7 +204,7 @@ class _Unpacking:
         self._bytes += size
 
     def _find_objection(self, name: str) -> str | None:
-        """Return why a file of this name is refused; None if it is accepted. Make the folders on its way."""
+        """Return why a file of this name is refused; None if it is accepted. Make its parent folders."""
         try:
             parts = relative_name(name, max_length=1000, max_parts=100).split("/")
         except OutsideError as error:
@@ -211,7 +212,7 @@ class _Unpacking:
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
-        """Make the folders on the way to a file; return why that is not possible, or None."""
+        """Make the parent folders of a file; return why that is not possible, or None on success."""
         name = "/".join(parts)
         if name in self._folders:
             return None

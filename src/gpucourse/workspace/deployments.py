@@ -1,5 +1,5 @@
-"""The records of deployments: one file for each stack, written before its creation and kept until a leak scan has proved that
-nothing of it is left."""
+"""The records of deployments: one file for each stack, written before the stack is created and kept until a leak scan has
+proved that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 
 
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
-    """Return the record of one stack, or None if it is not deployed. Raises MissingError, NewerFormat if it cannot be read."""
+    """Return the record of one stack, or None if it is not deployed. Raises MissingError or NewerFormat if it cannot be
+    read."""
     file = paths.deployment(stack)
     document = read_json(file)
     target = document.get("target") if isinstance(document, dict) else None
@@ -51,8 +52,8 @@ def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
 
 
 def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
-    """Return the record of one stack, which must be of that kind. Raises the errors of `load`, and MissingError for one of
-    another kind."""
+    """Return the record of one stack, which must be of that kind; None if the stack is not deployed. Raises the errors of
+    `load`, and MissingError for a record of another kind."""
     record = load(paths, stack)
     if record is None or isinstance(record, kind):
         return record
@@ -60,13 +61,14 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
-    """Return the records that can be read, by name, and why the others cannot, by stack, for callers that must not stop at
-    them."""
+    """Return the records that can be read, in the order of their names, and the errors of the others, by stack, for callers
+    that must not stop at them."""
     return read_each([file.stem for file in sorted(paths.deployments.glob("*.json"))], lambda stack: load(paths, stack))
 
 
 def every(paths: WorkspacePaths) -> list[Deployment]:
-    """Return the records of all stacks, by name. Raises MissingError, NewerFormat for one that cannot be read."""
+    """Return the records of all stacks, in the order of their names. Raises MissingError or NewerFormat if one cannot be
+    read."""
     records, errors = readable(paths)
     if errors:
         raise next(iter(errors.values()))
@@ -74,8 +76,8 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
 
 
 def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """Return the records of every stack of one module, the last updated first. Raises MissingError, NewerFormat if one of this
-    module cannot be read."""
+    """Return the records of every stack of one module, the most recently updated first. Raises MissingError or NewerFormat if
+    one of them cannot be read."""
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
         raise error
@@ -84,7 +86,7 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
 
 
 def is_of_module(stack: str, module: str) -> bool:
-    """Return whether a stack of that name is one of the module's."""
+    """Return whether a stack of that name belongs to the module."""
     return stack.startswith(stack_name(module, ""))
 
 
@@ -94,7 +96,7 @@ def drop(paths: WorkspacePaths, stack: str) -> None:
 
 
 def list_receipts(paths: WorkspacePaths) -> tuple[list[Receipt], list[MissingError]]:
-    """Return the receipts of all destroys, oldest first, and why other receipts cannot be read."""
+    """Return the receipts of all destroys, oldest first, and the errors of receipts that cannot be read."""
     receipts, errors = read_each(sorted(paths.receipts.glob("*.json")), _read_receipt)
     return receipts, list(errors.values())
 

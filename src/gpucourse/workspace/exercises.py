@@ -15,8 +15,8 @@ from gpucourse.workspace.seals import sha256
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
     """Copy the named files (relative to the course's exercises) into the workspace if they are missing.
 
-    A copy that the learner never edited is updated when the course changes. Returns the names of edited copies whose original
-    in the course has changed since: the learner's version is kept.
+    A copy that the learner never edited is updated when the course changes. Return the names of edited copies whose original in
+    the course has changed since: the learner's version is kept.
     """
     behind = []
     with changing(paths, paths.originals) as originals:
@@ -41,7 +41,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
     """Replace the named copies that differ from the course's files, and keep the learner's versions.
 
-    Returns each restored file, with the path of the learner's copy; None if there was none.
+    Return each restored file, with the path where the learner's version is kept; None if there was none.
     """
     restored: dict[str, Path | None] = {}
     with changing(paths, paths.originals) as originals:

@@ -1,6 +1,6 @@
 """Reading and writing the records of a workspace.
 
-Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. `outside` bounds
+Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. `outside` limits
 everything that is read.
 """
 
@@ -73,7 +73,7 @@ def read_record(path: Path, kind: type[T]) -> T | None:
 
 
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
-    """Convert the document read from `path` to the dataclass; None if there is no such file. Raises the errors of
+    """Convert the document read from `path` to the dataclass; return None if there is no such file. Raises the errors of
     `read_record`."""
     if document is None:
         return None
@@ -89,8 +89,8 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
 
 
 def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T], dict[K, MissingError]]:
-    """Return the records that `read` returns for these keys, and why the others cannot be read, for callers that must not stop
-    at them."""
+    """Return the records that `read` returns for these keys, and the errors of the others, by key, for callers that must not
+    stop at them."""
     records: list[T] = []
     errors: dict[K, MissingError] = {}
     for key in keys:
@@ -103,7 +103,7 @@ def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T]
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
     """Check that a record's values can be used: its names become parts of paths, and its times are used in calculations. Raises
-    MissingError that names the record at `path`."""
+    MissingError, which names the record at `path`."""
     try:
         for name in names:
             check_part(name)

@@ -37,7 +37,7 @@ rendezvous_ports: 29500-29599
 # For the target hosts.
 # hosts: [me@gpu1, "me@gpu2:2222"]
 # node_python: /opt/conda/bin/python      # the Python with torch there; else the first one that is found
-# host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # of machines that need another one
+# host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # for machines that need another one
 # shared_folder: /scratch/me              # on a Slurm cluster whose machines do not share the home folders
 """
 
@@ -52,7 +52,7 @@ def settings_text() -> str:
 
 @dataclass(kw_only=True)
 class Identity:
-    """The identity of a workspace: `version` is that of its layout; `id` distinguishes it from other workspaces."""
+    """The identity of a workspace: `version` is the version of its layout; `id` distinguishes it from other workspaces."""
 
     version: int = 1
     id: str
@@ -76,11 +76,12 @@ def find_current_folder() -> Path:
 
 
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Return the workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
-    `cwd` is the current folder; with None it is looked up only if needed, because it may have been removed.
+    """Return the workspace's folder, the first of these that is set or found: `--workspace`, GPUCOURSE_WORKSPACE, the nearest
+    folder with gpucourse.yaml from the current one upwards, ~/gpucourse. `cwd` is the current folder; with None, it is looked
+    up only if needed, because it may have been removed.
 
-    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user, and the
-    errors of `find_current_folder`.
+    Raises HomeMissing if only ~/gpucourse is left and there is no home folder, UsageError for `~name` if there is no such user,
+    and the errors of `find_current_folder`.
     """
     if explicit is None and (root_name := environ.get("GPUCOURSE_WORKSPACE")):
         explicit = Path(root_name)
@@ -96,8 +97,8 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | Non
 
 
 def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Return the folder in which `init` makes a workspace: the typed one, GPUCOURSE_WORKSPACE, the current folder. Raises the
-    errors of `find_root`."""
+    """Return the folder in which `init` makes a workspace: the typed one, else GPUCOURSE_WORKSPACE, else the current folder.
+    Raises the errors of `find_root`."""
     if explicit is None and not environ.get("GPUCOURSE_WORKSPACE"):
         explicit = cwd or find_current_folder()
     return find_root(explicit, environ, cwd)
@@ -133,11 +134,11 @@ def personal_cache(environ: Mapping[str, str]) -> Path:
 
 
 def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -> Workspace:
-    """Open the workspace at `root`, creating what is missing; without `make`, one that does not exist is not created and has no
-    id. With `must_exist`, a folder without settings is refused: its name is probably misspelt.
+    """Open the workspace at `root` and create what is missing. Without `make`, a workspace that does not exist is not created
+    and has no id. With `must_exist`, a folder without settings is refused: its name is probably misspelt.
 
-    Commands that run at the same time make only one workspace: what they create in the cloud carries its id, and is found by
-    it. Raises NewerFormat, StorageError, UsageError.
+    Commands that run at the same time make only one workspace, because everything that they create in the cloud is tagged with
+    its id and found by it. Raises NewerFormat, StorageError, UsageError.
     """
     if root == Path("/"):
         raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)

@@ -108,7 +108,7 @@ def sign(file: int, purpose: str, pid: int) -> None:
 
 
 def holder(path: Path) -> str:
-    """Return the last signer of the lock, in words."""
+    """Return a description of the process that signed the lock last."""
     from gpucourse.outside.documents import parse_json
     from gpucourse.outside.files import read_bounded
     from gpucourse.outside.names import printable

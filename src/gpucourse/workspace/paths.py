@@ -1,4 +1,4 @@
-"""The files of a workspace by name; `stack_paths` has those of a stack. No other module builds a path in it."""
+"""The paths of a workspace's files; `stack_paths` has those of a stack. No other module builds a path inside a workspace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class WorkspacePaths(Folder):
 
     settings = Place("gpucourse.yaml")  # the only file that a learner edits by hand
     exercises = Place("exercises")  # the learner's own copies; `run` uploads these
-    reset_backups = Place("kept")  # what the learner had before a `reset`: it contains one folder for each time
+    reset_backups = Place("kept")  # what the learner had before each `reset`, in one folder for each time
     runs = Place("runs")  # one folder for each exercise, which contains one for each run
     deliverables_root = Place("deliverables")  # it contains one folder for each exercise
-    course_report = Place("deliverables/course/report.md")  # the page about what was learned; its pictures are beside it
+    course_report = Place("deliverables/course/report.md")  # the page about what was learned; its pictures are next to it
     page = Place("page")  # the folder that `open` writes for a browser: it is written again each time
     receipts = Place("receipts")  # one receipt for each destroy
     private = Place(".gpucourse")  # the program's state: never edited by hand
@@ -30,10 +30,10 @@ class WorkspacePaths(Folder):
     hints = Place(".gpucourse/hints.json")  # the number of hints of each exercise that the learner has seen
     quiz = Place(".gpucourse/quiz.json")  # every attempt at the quiz
     drills = Place(".gpucourse/drills")  # the faults that were injected into runs
-    client_key = Place(".gpucourse/keys/id_ed25519")  # the private SSH key of this workspace; `.pub` is beside it
+    client_key = Place(".gpucourse/keys/id_ed25519")  # the private SSH key of this workspace; `.pub` is next to it
     deployments = Place(".gpucourse/deployments")  # one record for each stack
     regions = Place(".gpucourse/regions.json")  # every cloud region that was ever used
-    # What every instance, disk, address and storage cost, and since when: one line for each event, and none is changed.
+    # What every instance, disk, address and storage costs, and since when: one line for each event, never changed later.
     ledger = Place(".gpucourse/ledger.jsonl")
     prices = Place(".gpucourse/prices.json")  # the prices that AWS reported to the last deploy in each region
     # The file that says whether the learner wants a line in their own SSH configuration.
@@ -106,7 +106,7 @@ class WorkspacePaths(Folder):
         return self.drills / f"{run_id}.json"
 
     def broken_copy(self, exercise: str, suffix: str = "") -> Path:
-        """Return the copy of an exercise with a fault in its code; with `suffix`, an earlier one that was saved under that
+        """Return the copy of an exercise with a fault in its code; with `suffix`, an earlier copy that was saved under that
         name."""
         return (self.reset_backups / suffix if suffix else self.root) / "broken" / exercise
 
@@ -159,8 +159,8 @@ class RunPaths(Folder):
         return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
 
     def rank_times(self, node: str, rank: int | None) -> Path:
-        """Return the file that says when each piece of that log arrived here: lines with its last offset and seconds since the
-        epoch."""
+        """Return the file that says when each piece of that log arrived here: one line for each piece, with the offset of its
+        end and the seconds since the epoch."""
         return self.rank_log(node, rank).with_suffix(".times")
 
     def all_logs(self) -> dict[tuple[str, int | None], Path]:

@@ -1,4 +1,5 @@
-"""Every cloud region in which this workspace ever built: recorded before anything is created there, and never removed.
+"""Every cloud region in which this workspace has ever built a lab: recorded before anything is created there, and never
+removed.
 
 A needless search for leftovers in a region costs a second; a missed one costs money.
 """
@@ -14,20 +15,20 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(kw_only=True)
 class Regions:
-    """The file: regions in the order of their first use."""
+    """The content of the file: the regions in the order of their first use."""
 
     version: int = 1
     regions: list[str] = field(default_factory=list)
 
 
 def read_used_regions(paths: WorkspacePaths) -> tuple[str, ...]:
-    """Return the regions, in the order of their first use."""
+    """Return the recorded regions, in the order of their first use."""
     record = read_record(paths.regions, Regions)
     return tuple(record.regions) if record else ()
 
 
 def note(paths: WorkspacePaths, region: str) -> None:
-    """Record a region. If this raises StorageError, nothing must be built there."""
+    """Record a region. If this raises StorageError, nothing may be built there."""
     with hold_lock(paths.lock("regions"), "regions", wait_s=10.0):
         regions = read_used_regions(paths)
         if region not in regions:

@@ -1,4 +1,4 @@
-"""The records of runs: made, stored, listed, and found by any part of the id that the learner types."""
+"""The records of runs: made, stored, listed, and found by the part of the id that the learner types."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def script_place(script: Path) -> str:
 
 
 def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
-    """Make the folder of a new run and return its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
-    exercise, or the result of `script_place` for a learner's own script.
+    """Make the folder of a new run and return its id: `20260131-142501-otter`. No other command can get the same folder.
+    `place`: the exercise, or the result of `script_place` for a learner's own script.
 
-    Ids never go back, even if the clock does: a new run comes after every other one.
+    Ids never go backwards, even if the clock does: a new run always comes after every earlier one.
     """
     import secrets
 
@@ -70,7 +70,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
-    """Return the folders of all runs and sweeps (of one exercise, or of one script by its place)."""
+    """Return the folders of all runs and sweeps, or of those at one place (an exercise or a script)."""
     patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
     return [folder for pattern in patterns for folder in paths.runs.glob(pattern)]
 
@@ -81,7 +81,7 @@ def save(paths: WorkspacePaths, record: RunRecord) -> None:
 
 
 def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
-    """Return the record as it is on disk now; the given one if that is gone."""
+    """Return the record as it is on disk now, or the given record if the file is gone."""
     return read_record(files_of(paths, record).record, RunRecord) or record
 
 
@@ -96,8 +96,8 @@ def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
-    """Return the records of all runs (of one exercise), oldest first. Raises MissingError, NewerFormat for one that cannot be
-    read."""
+    """Return the records of all runs, or of the runs of one exercise, oldest first. Raises MissingError or NewerFormat if one
+    cannot be read."""
     records, errors = readable(paths, exercise)
     if errors:
         raise next(iter(errors.values()))
@@ -105,8 +105,8 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """Return the records that can be read, of all runs (of one exercise, or of one script by its place), oldest first; and why
-    the others cannot, for callers that must not stop at them."""
+    """Return the records that can be read, of all runs or of those at one place (an exercise or a script), oldest first, and
+    the errors of the others, for callers that must not stop at them."""
     records, errors = read_each(map(RunPaths, sorted(list_folders(paths, place))), lambda files: _read(files.record))
     return sorted(records, key=_order), errors
 
@@ -120,7 +120,8 @@ def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Ite
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """Return the record of the run with exactly that id; None if there is none, or it cannot be an id. Raises MissingError."""
+    """Return the record of the run with exactly that id; None if there is none, or if the text cannot be an id. Raises
+    MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
@@ -144,8 +145,8 @@ def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> 
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """Return the runs (on one stack) whose records have no end yet, oldest first; those that cannot be read are left out. A run
-    whose files are sealed has ended: its record is not read."""
+    """Return the runs, on all stacks or on one, whose records have no end yet, oldest first; records that cannot be read are
+    left out. A run whose files are sealed has ended, so its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
     records = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
     return sorted((record for record in records if stack in {None, record.stack}), key=_order)
@@ -186,7 +187,7 @@ def _fits(run_id: str, name: str) -> bool:
 
 
 def _order(record: RunRecord) -> tuple[str, str, str]:
-    """Return the key that sorts oldest first; within one second by the exact time."""
+    """Return the key that sorts records from the oldest to the newest, within one second by the exact time."""
     return record.id[: len(_STAMP)], record.created, record.id
 
 

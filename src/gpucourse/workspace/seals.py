@@ -22,7 +22,7 @@ _MAX_LENGTH, _MAX_PARTS = 2300, 201
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
-    """Return the digests that the run left, by path relative to its folder; empty if there is no readable seal."""
+    """Return the digests in the run's seal, by path relative to its folder; empty if there is no readable seal."""
     try:
         return select_digests(read_json(files.hashes))
     except MissingError:
@@ -38,8 +38,8 @@ def select_digests(document: object) -> dict[str, str]:
 def find_changed_files(
     files: RunPaths, names: Iterable[str] | None = None, *, seal: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """Return the files that were changed or removed since the run. `names`: only these, if the run had them. `seal`: its
-    digests, if the caller has just read them.
+    """Return the files that were changed or removed since the run. `names`: check only these files, if the run had them.
+    `seal`: its digests, if the caller has just read them.
 
     Evidence that was added later is named as well. A verdict is left out: it is recomputed from the rest.
     """
@@ -56,9 +56,9 @@ def find_changed_files(
 
 
 def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
-    """Store the record of a run and the seal `document`, to which the digests of the record and of the files that the program
-    changed (`changed_names`) are added: first the record under a temporary name, then the seal, then the record under its name.
-    If this is interrupted, `complete` does the rest, so that no record with an end lacks a seal."""
+    """Store the record of a run and the seal `document`, after adding the digests of the record and of the files that the
+    program changed (`changed_names`). The order is: the record under a temporary name, the seal, then the record under its own
+    name. If this is interrupted, `complete` does the rest, so that no record of an ended run lacks a seal."""
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
         return
@@ -70,8 +70,8 @@ def save_sealed(files: RunPaths, record: object, document: object, *, changed_na
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give a record its final name if `save_sealed` had sealed it when it was interrupted; return whether there was one. A
-    record that was changed since is left alone, unread. `seal`: its digests, if the caller has just written them."""
+    """Give a record its final name if `save_sealed` was interrupted after sealing it; return whether it was. A record that was
+    changed since then is left alone, unread. `seal`: its digests, if the caller has just written them."""
     if not files.next_record.exists():
         return False
     ((_, digests),) = digests_inside(files.folder, [files.next_record.name])
@@ -91,8 +91,8 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield each of these names with the digest of the plain file of that name below a folder; None if there is none, or the
-    name leads elsewhere: a seal names its files, and the maker of a bundle wrote its seals."""
+    """Yield each of these names with the digest of the plain file that it names below a folder. The digest is None if there is
+    no such file, or if the name leads elsewhere: the names come from a seal, which the maker of a bundle wrote."""
     root = folder.resolve()
     for name in names:
         try:

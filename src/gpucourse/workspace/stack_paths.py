@@ -1,4 +1,4 @@
-"""The files of one stack by name; `paths` has the rest of the workspace."""
+"""The paths of one stack's files; `paths` has the rest of the workspace."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files have names here."""
+    """A folder with files that have names in the program."""
 
     folder: Path
 
 
 class Place:
-    """A path of a fixed name below the folder of its owner, such as `folder / "plan.json"`."""
+    """A path with a fixed name below the folder of its owner, such as `folder / "plan.json"`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Place:
 class StackPaths(Folder):
     """Every file of one stack: Terraform's folder with its state, the simulated nodes, the SSH configuration."""
 
-    terraform = Place("terraform")  # the stack's own copy of its Terraform files, with the state beside them
+    terraform = Place("terraform")  # the stack's own copy of its Terraform files, with the state next to them
     state = Place("terraform/terraform.tfstate")  # the file with Terraform's state: what it has built
     # The file in which Terraform leaves the state if it could not write it under its own name.
     error_state = Place("terraform/errored.tfstate")
@@ -43,5 +43,5 @@ class StackPaths(Folder):
     known_hosts = Place("known_hosts")  # the pinned host keys of this stack's nodes, for plain `ssh`
 
     def terraform_log(self, command: str) -> Path:
-        """Return the whole output of the last Terraform command of that name."""
+        """Return the file with the whole output of the last Terraform command of that name."""
         return self.folder / f"terraform-{command}.log"

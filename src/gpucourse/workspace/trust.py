@@ -1,6 +1,6 @@
-"""The owners of a folder. A workspace or a course can run commands, so one that other users own or may write to is refused
-until its user trusts it, as git does with `safe.directory`. The list of trusted folders belongs to the user: it is in their
-configuration folder, never in the workspace."""
+"""The check whether a folder can be trusted, by its owners and modes. A workspace or a course can run commands, so a folder
+that other users own or may write to is refused until its user trusts it, as git does with `safe.directory`. The list of trusted
+folders belongs to the user: it is in their configuration folder, never in the workspace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRUST_LIST = "trusted.json"
 
 @dataclass(kw_only=True)
 class TrustList:
-    """The file: folders that this user trusts, as absolute paths without links."""
+    """The content of the file: the folders that this user trusts, as absolute paths without links."""
 
     version: int = 1
     folders: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
 
 
 def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
-    """Return this user; for root under sudo also the user who typed sudo, as git does."""
+    """Return the ID of this user and, for root under sudo, of the user who typed sudo, as git does."""
     person = os.geteuid()
     behind = environ.get("SUDO_UID", "")
     if person == 0 and behind.isascii() and behind.isdecimal() and len(behind) <= 10:

@@ -43,7 +43,7 @@ def test_read_options_keeps_options_of_torchrun(words: str, options: TorchrunOpt
         ("--log-dir /tmp/logs", "gpucourse sets --log-dir itself", "gpucourse logs --rank 1"),
         ("-t3", "gpucourse sets -t3 itself", "gpucourse logs --rank 1"),
         ("-m train", "gpucourse sets -m itself", "--script FILE"),
-        ("train.py", "'train.py' is no option", "come after --"),
+        ("train.py", "'train.py' is not an option", "come after --"),
         ("--max-restarts", "--max-restarts needs a value", "--max-restarts=2"),
         ("--max-restarts=many", "--max-restarts=many is not a whole number from 0 to 100", "--max-restarts=2"),
         ("--max-restarts=0000000000000000200", "not a whole number from 0 to 100", "--max-restarts=2"),

@@ -55,6 +55,6 @@ def test_sentences_put_waiting_ranks_last_and_count_the_rest() -> None:
     waiting = [Silence(node=f"node{rank}", rank=rank, seconds=30.2, doing="waiting") for rank in range(5)]
     silence = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")
     lines = sentences([*waiting, silence])
-    assert lines[0] == "rank 9 on node9 has said nothing for 30 s; its process is stopped by a signal; its last line: step 3"
-    assert lines[-1] == "2 more ranks have been silent as long"
+    assert lines[0] == "rank 9 on node9 has printed nothing for 30 s; its process is stopped by a signal; its last line: step 3"
+    assert lines[-1] == "2 more ranks have been silent for as long"
     assert len(lines) == 5

@@ -24,13 +24,13 @@ HEAD = Node(
         ("slurm_load_jobs error: Protocol authentication error", InfrastructureError, "munge.key"),
         ("squeue: error: Unable to unpack: Expired credential", InfrastructureError, "clocks"),
         ("squeue did not answer within 30 s", InfrastructureError, "slurmctld"),
-        ("sinfo: command not found", MissingError, "not there"),
+        ("sinfo: command not found", MissingError, "were not found"),
         ("sbatch: error: Batch job submission failed: Requested time limit is invalid", UsageError, "time limit"),
         ("sbatch: error: Batch job submission failed: Invalid account or combination", UsageError, "accounting"),
         (
             "sbatch: error: Batch job submission failed: Invalid job array specification",
             UsageError,
-            "the highest is its MaxArraySize less one",
+            "the highest is its MaxArraySize minus one",
         ),
         (
             "sbatch did not answer within 30 s: sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",

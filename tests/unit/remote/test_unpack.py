@@ -87,7 +87,7 @@ def test_unpack_names_files_that_are_in_the_way_or_lead_out(paths: RunPaths) -> 
 
 @pytest.mark.parametrize(
     ("name", "size", "reason"),
-    [("files/b", 1001, "b has 1001 bytes"), ("files/b", 600, "b has 600 bytes"), ("files/a", 1, "two files of the name a")],
+    [("files/b", 1001, "b has 1001 bytes"), ("files/b", 600, "b has 600 bytes"), ("files/a", 1, "two files named a")],
 )
 def test_unpack_refuses_more_than_the_limits_allow(paths: RunPaths, name: str, size: int, reason: str) -> None:
     parcel = Parcel().add("files/a", b"1" * 600).add(name, b"2" * size)
@@ -140,7 +140,7 @@ WAY_OUT = "../../../learner_secret.txt"
 @pytest.mark.timeout(60)
 def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
-    with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
+    with pytest.raises(NodeUntrusted, match=r"node0: the outputs that it sent cannot be used"):
         unpack("node0", [Parcel(same=[name]).finish(files=(name,))], paths, LIMIT, have=have)
     home = unpack("node0", [Parcel(same=["old"]).finish()], paths, LIMIT, have=have)
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]

@@ -1,1 +1,2 @@
-"""Simulated machines: nodes in separate namespaces, all inside one that ends as a whole. Linux only; imports nothing."""
+"""Simulated machines: nodes in separate namespaces, all inside one namespace that ends as a whole. Linux only; importing the
+package loads nothing."""

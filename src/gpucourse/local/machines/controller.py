@@ -1,5 +1,5 @@
-"""Slurm's own commands, run beside its daemons: what it reports of its nodes, and how nodes that it excludes are put back to
-use."""
+"""Slurm's own commands, run next to its daemons: they report the state of its nodes, and put nodes that Slurm excludes back
+into use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class SlurmController:
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
     def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """Return what is wrong with each node: what its daemons show (`daemon_states`), else what Slurm reports.
+        """Return what is wrong with each node: what its daemons show (`daemon_states`) or, if they show nothing, what Slurm
+        reports.
 
-        `meanings`: what their logs mean.
+        `meanings`: what the logs of each node mean.
         """
         text = self.output(_SINFO)
         if text["code"]:
@@ -54,7 +55,7 @@ class SlurmController:
             self.output(["scontrol", "release", ",".join(held_jobs)])
 
     def resume(self, name: str) -> None:
-        """Put this node back to use if a person, or Slurm itself, took it out."""
+        """Put this node back into use if a person, or Slurm itself, took it out of use."""
         deadline = time.monotonic() + _RESUME_S
         while time.monotonic() < deadline:
             state = self.state(name)

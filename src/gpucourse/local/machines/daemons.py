@@ -1,4 +1,5 @@
-"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root."""
+"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root
+user."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.01
 
 
 class DaemonFailed(Exception):
-    """A daemon that does not start; the message has its last output."""
+    """A daemon did not start; the message contains its last output."""
 
 
 def list_daemons(machine: Mapping[str, Any]) -> list[str]:
@@ -43,8 +44,8 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 
 def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> bool:
-    """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
-    in `anew` restarts. Return whether anything had to start. Raises DaemonFailed, OSError."""
+    """Make every daemon run with the configuration of `machine`. A missing daemon is started; a daemon that has another
+    configuration, or is named in `anew`, is restarted. Return whether anything had to start. Raises DaemonFailed, OSError."""
     stale = _configure(machine) | set(restarts)
     has_started = False
     for name in list_daemons(machine):
@@ -57,7 +58,7 @@ def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> boo
 
 
 def find_process(name: str, at: str = "") -> int | None:
-    """Return the daemon's process, by the numbers of the machine whose root is at `at`; None if it is not there."""
+    """Return the daemon's process id inside the machine whose root is at `at`; None if the daemon does not run."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
         stat = Path(f"{at}/proc/{pid}/stat").read_text(encoding="utf-8")
@@ -83,7 +84,7 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
     for folder in ("/var/lib/slurm", "/var/lib/slurm/slurmctld", "/var/log/slurm"):
         os.chown(folder, *slurm)
     if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
-        stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the other key is then outdated
+        stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the old key is then outdated
     changed = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
     if changed:
         stale |= {"slurmctld", "slurmd"}
@@ -141,9 +142,9 @@ def last_lines(*files: Path) -> str:
     for file in files:
         with contextlib.suppress(OSError):
             lines += file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return " / ".join(lines[-3:]) or "it said nothing"
+    return " / ".join(lines[-3:]) or "it printed nothing"
 
 
 def make_key() -> str:
-    """Return a new key for munge, in letters: it is sent in a document, and munge accepts any bytes."""
+    """Return a new key for munge. It consists of letters, because it is sent in a document; munge accepts any bytes."""
     return base64.b64encode(os.urandom(512)).decode()

@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Move into new namespaces."""
+    """Move this process into new namespaces."""
     _check(_libc.unshare(flags), "unshare")
 
 
@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def bind(source: str, target: str, *, read_only: bool = False, recursive: bool = False) -> None:
-    """Make `source` visible at `target` too, which must exist."""
+    """Make `source` also visible at `target`, which must exist."""
     mount(source, target, flags=BIND | (RECURSIVE if recursive else 0))
     if read_only:
         mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _read_locked_flags(target))
@@ -61,7 +61,7 @@ def keep_mounts_private() -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make `folder`, a mount point, the root; the old one is gone."""
+    """Make `folder`, a mount point, the new root; the old root is gone afterwards."""
     os.chdir(folder)
     # With the same folder twice, the old root is stacked on the new one, so it needs no folder of its own.
     _check(_libc.pivot_root(b".", b"."), f"pivot_root {folder}")
@@ -81,7 +81,8 @@ def die_with_parent(number: int) -> None:
 
 
 def _read_locked_flags(target: str) -> int:
-    """Return flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same bits."""
+    """Return the flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same
+    bits."""
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 
 

@@ -1,5 +1,4 @@
-"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure, except for the test of what this machine can
-do."""
+"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure."""
 
 from __future__ import annotations
 
@@ -9,21 +8,21 @@ from dataclasses import dataclass
 _UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
 _MIN_BITS, _MAX_BITS = 1_000_000, 100_000_000_000
 _MAX_MS = 1000.0
-_BURST_S = 0.001  # how much may pass at once, in time at full rate: with more, a short message would cost nothing
+_BURST_S = 0.001  # the burst, as time at full rate: with a longer one, a short message would take no time
 _MIN_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
 _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkLink:
-    """The properties of one cable: bits a second each way, and the time of a message from node to node."""
+    """The properties of one cable: bits per second in each direction, and the delay of a message from node to node."""
 
     bits: int
     delay_ms: float = 0.0
 
     @property
     def burst(self) -> int:
-        """Return the bytes that may pass at once after a pause, faster than the rate: a limit in software needs them."""
+        """Return how many bytes may pass faster than the rate after a pause; a limit in software needs this allowance."""
         return max(_MIN_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:
@@ -33,7 +32,7 @@ class NetworkLink:
 
 
 def parse(text: str) -> NetworkLink:
-    """Parse the link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError with what is wrong."""
+    """Parse the link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError, which says what is wrong."""
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
     if not match:
@@ -47,8 +46,8 @@ def parse(text: str) -> NetworkLink:
 
 
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
-    """Return the lines for `tc -batch` that limit what leaves through `interface` to the link's rate; with the delay if
-    `delayed`."""
+    """Return the lines for `tc -batch` that limit what leaves through `interface` to the link's rate and, if `delayed` is set,
+    delay it."""
     queue_ms = _QUEUE_MS + link.delay_ms
     lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {queue_ms:g}ms"]
     if delayed and link.delay_ms:

@@ -1,4 +1,4 @@
-"""One machine: the process that becomes it, and the ways in from the namespace around it."""
+"""One machine: the process that becomes it, and the way into it from the namespace around it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Become the machine, in a new process of that namespace. Report the number of its first process, then how its start went;
-    return when the machine is off."""
+    """Become the machine, in a new process of the namespace. Report the id of the machine's first process, then the result of
+    its start; return when the machine is off."""
     kernel.die_with_parent(signal.SIGKILL)
     outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     kernel.unshare(kernel.NEW_MACHINE)
@@ -31,7 +31,8 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Enter the machine whose first process is `pid`, in a new process of that namespace; do something, report the result."""
+    """Enter the machine whose first process is `pid`, in a new process of the namespace; do the action there and report its
+    result."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
         kernel.enter(handle)
@@ -82,7 +83,7 @@ def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
-    """Report what the action returns; end the process if it fails."""
+    """Report the result of the action; end the process if the action fails."""
     try:
         answer = action()
     except Exception as error:  # noqa: BLE001 (whatever it is, the client waits for an answer)

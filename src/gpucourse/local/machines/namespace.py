@@ -1,9 +1,9 @@
-"""The namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`: its first process, which holds the rest.
+"""The first process of the namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`.
 
-Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in it: the
-kernel ensures that. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that receives one
-document for each request and answers each, in any order; the machines' disks are mounted in the folder `machines` of
-FOLDER.
+Everything that runs on the machines descends from this process. When it ends, the kernel ends every process, mount, network and
+name in the namespace. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that receives each
+request as one document and sends one document as the answer; answers may come in any order. The machines' disks are mounted in
+the folder `machines` of FOLDER.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder shadows none of them
+if __name__ == "__main__":  # run by path: the package is found like the libraries, and this folder shadows none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
 from gpucourse.local.machines import daemons, kernel, machine, network, reports
@@ -93,8 +93,8 @@ class MachineNamespace:
         self._answer(request, {"was_on": pid is not None})
 
     def _do_socket(self, request: Document) -> None:
-        """Answer with a new socket in a machine's network or, without a name, in the one around the machines. The caller makes
-        it connect or listen."""
+        """Answer with a new socket in a machine's network or, without a name, in the network around the machines. The caller
+        makes it connect or listen."""
         name = request["name"]
         if name and name not in self._first:
             raise ConnectionRefusedError(f"{name} is off")
@@ -110,11 +110,11 @@ class MachineNamespace:
             os.close(host_network)
 
     def _do_run(self, request: Document) -> None:
-        """Run a command inside a machine, as its root."""
+        """Run a command inside a machine, as its root user."""
         self._visit(request, request["name"], lambda: _SLURM.output(request["argv"]))
 
     def _do_check(self, request: Document) -> None:
-        """Answer what is wrong with each machine, in words; empty if nothing is."""
+        """Answer with what is wrong with each machine, in words; empty if nothing is."""
         states = {}
         for name, spec in self._machines.items():
             pid = self._first.get(name)
@@ -147,7 +147,7 @@ class MachineNamespace:
             self._fork(request, lambda tell: machine.visit(pid, action, tell))
 
     def _fork(self, request: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
-        """Do the work in a child; its last report is the answer."""
+        """Do the work in a child process; its last report is the answer to the request."""
         reports_in, reports_out = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.fork()
         if child == 0:
@@ -185,7 +185,8 @@ class MachineNamespace:
 
 
 def _work_in_child(work: Callable[[Callable[[Document], None]], None], reports_out: socket.socket) -> None:
-    """Do the work and never return. A child's report goes to its namespace, which then waits for nothing more."""
+    """Do the work and never return. The namespace receives the reports of this child; after the last one, it expects no
+    more."""
 
     def tell(document: Document) -> None:
         reports_out.send(json.dumps(document).encode())
@@ -209,7 +210,7 @@ def _ensure_daemons(spec: Document) -> Document:
         _SLURM.release()
     elif spec.get("slurm"):
         if not has_started and ("*" in _SLURM.state(spec["name"]) or reports.find_distrust("self")):
-            # All of them run, but the head and this machine do not reach each other: one of them has a fault.
+            # All daemons run, but the head and this machine do not reach each other: a daemon here has a fault.
             daemons.ensure(spec, restarts=("munged", "slurmd"))
         _SLURM.resume(spec["name"])
     return {}

@@ -1,5 +1,5 @@
-"""The network around the machines: one bridge, one cable for each machine. Lines for `ip -batch` and `tc -batch`, and their
-call."""
+"""The network around the machines: one bridge, and one cable for each machine. This module makes lines for `ip -batch` and `tc
+-batch`, and runs them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def cut(name: str) -> None:
 
 
 def machine_lines(address: str) -> list[str]:
-    """Return the lines for the machine's end of the cable. There is no route to the outside: a name that is not in /etc/hosts
-    fails at once."""
+    """Return the lines for the machine's end of the cable. There is no route to the outside, so the lookup of a name that is
+    not in /etc/hosts fails at once."""
     return ["link set lo up", f"address add {address}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
 def run(program: str, lines: Iterable[str], *, prefix: Sequence[str] = ()) -> None:
-    """Pass lines to `ip` or `tc`. Raises OSError with its first error."""
+    """Pass lines to `ip` or `tc`. Raises OSError with the program's first error message."""
     text = "".join(f"{line}\n" for line in lines)
     process = subprocess.run([*prefix, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
     if process.returncode:

@@ -1,6 +1,6 @@
 """Slurm without installing it: its packages, fetched as a plain user and unpacked into a folder of the user's cache.
 
-Only simulated machines see them, mounted over their /usr. Nothing of the system is changed, no special rights are needed, and
+Only simulated machines see them, mounted over their /usr. Nothing in the system is changed, no special rights are needed, and
 apt-get itself checks the download against the signatures of the system's own sources.
 """
 
@@ -22,7 +22,7 @@ from gpucourse.workspace.lock import hold_lock
 _LIST = "packages.txt"
 _MAX_S = 600.0
 _ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave creating these names to update-alternatives
-_MERGED = ("bin", "sbin", "lib", "lib64")  # folders into which packages may still put files that belong into /usr
+_MERGED = ("bin", "sbin", "lib", "lib64")  # folders into which packages may still put files that belong in /usr
 _OUT_OF_DATE = re.compile(r"Unable to locate package|has no installation candidate|404 +Not Found|Can't find a source")
 _NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to connect|[Nn]etwork is unreachable|timed out")
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
@@ -43,7 +43,7 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
 
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder that was unpacked last and completely; None if there is none."""
+    """Return the newest folder that was unpacked completely; None if there is none."""
     try:
         folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
     except HomeMissing:
@@ -52,7 +52,7 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
 
 
 def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) -> Path:
-    """Fetch these packages and whatever they need that this system lacks; return the folder in which they are unpacked.
+    """Fetch these packages and the dependencies that this system lacks; return the folder in which they are unpacked.
 
     If another command is doing the same, return its result. Raises MissingError, StorageError.
     """
@@ -76,7 +76,8 @@ def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) 
 
 
 def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
-    """Return the files of the packages. If the system's package lists are missing or old, fetch new ones beside them."""
+    """Return the files of the packages. If the system's package lists are missing or old, fetch new ones into another
+    folder."""
     try:
         return _download(environ, packages, aside / "packages")
     except ListsOutOfDate:
@@ -97,7 +98,7 @@ def _download(environ: Mapping[str, str], packages: Sequence[str], folder: Path,
             hint=f"sudo apt-get install --reinstall {' '.join(packages)}",
         )
     folder.mkdir(exist_ok=True)
-    # As root, apt-get would download as a user of its own, who may not write here.
+    # When root runs it, apt-get would download as a separate user, who may not write here.
     _run(environ, ["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", *names], folder)
     return sorted(folder.glob("*.deb"))
 
@@ -122,7 +123,8 @@ def _version(files: Sequence[Path]) -> str:
 
 
 def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
-    """Run the command and return its output. Raises MissingError or StorageError with its last output, and what to do."""
+    """Run the command and return its output. Raises MissingError or StorageError, with the command's last output and what to
+    do."""
     try:
         process = subprocess.run(
             argv,
@@ -137,12 +139,12 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         )
     except FileNotFoundError as error:
         raise MissingError(
-            f"there is no {argv[0]} here: packages are unpacked on Debian and Ubuntu only",
+            f"there is no {argv[0]} here: packages can be unpacked on Debian and Ubuntu only",
             hint="install slurmctld, slurmd, Slurm's commands and munged with this system's own tool; or: --target aws",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(
-            f"{argv[0]} is still at work after {_MAX_S:.0f} s", hint="check the network, then type the command again"
+            f"{argv[0]} is still running after {_MAX_S:.0f} s", hint="check the network, then type the command again"
         ) from error
     if process.returncode:
         raise _failure(argv[0], f"{process.stdout}\n{process.stderr}", cache_folder(environ))

@@ -28,12 +28,12 @@ _GOOD_STATES = {"idle", "mixed", "allocated", "completing", "allocated+", "plann
 
 
 def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
-    """Return the daemons of the machine whose first process is `pid` that should run and do not."""
+    """Return the daemons that should run on the machine whose first process is `pid`, but do not."""
     return [name for name in daemons.list_daemons(machine) if daemons.find_process(name, f"/proc/{pid}/root") is None]
 
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
-    """Describe a node whose daemons of these names do not run."""
+    """Return a description of a node on which the daemons of these names do not run."""
     text = f"its {' and '.join(absent)} {'has' if len(absent) == 1 else 'have'} ended"
     if "slurmctld" in absent:
         text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
@@ -41,7 +41,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
 
 
 def symptom(logs: str) -> str:
-    """Return what a daemon's log since its start means; empty if nothing known is in it."""
+    """Return what a daemon's log since its last start means; empty if the log contains no known message."""
     logs = _START_LINE.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
@@ -52,8 +52,8 @@ def symptom(logs: str) -> str:
 
 
 def find_distrust(pid: int | str) -> str:
-    """Return why the slurmd of the machine whose first process is `pid` has accepted nothing from the head since it began, by
-    its log; empty if it has."""
+    """Return why the slurmd of the machine whose first process is `pid` has accepted nothing from the head since it started,
+    according to its log; empty if it has."""
     meaning_of_log = find_symptom([log_of(pid, "slurmd")])
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
@@ -67,13 +67,13 @@ def has_key(pid: int, key: str) -> bool:
 
 
 def explain(state: str, meaning: str) -> str:
-    """Return what is wrong with a node according to Slurm, and what its logs or the reason mean."""
+    """Return what is wrong with a node according to Slurm, followed by the meaning of its logs or of Slurm's reason."""
     meaning = meaning or symptom(state)
     return f"{state} ({meaning})" if state and meaning else state
 
 
 def find_symptom(logs: Iterable[Path]) -> str:
-    """Return what the first log that contains something known means; empty if none does."""
+    """Return the meaning of the first log that contains a known message; empty if none does."""
     return next(filter(None, (symptom(end_of(log)) for log in logs)), "")
 
 

@@ -39,10 +39,10 @@ class NoNamespaces(Lacking):
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """Check that machines, a Slurm on them, or a cable of this speed are possible here. Programs inside machines may come from
-    `layer`, packages that were unpacked aside. Raises Lacking."""
+    """Check that this computer can run machines, and with `slurm` also Slurm on them, with cables of the speed `cable`.
+    Programs inside machines may come from `layer`, a folder of unpacked packages. Raises Lacking."""
     if not sys.platform.startswith("linux"):
-        raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
+        raise Lacking("separate machines need Linux namespaces", "use a Linux computer, or: --target aws")
     host_programs = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
     within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
     missing = _list_missing(host_programs, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
@@ -56,13 +56,12 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
 
 
 def install_command(*, slurm: bool, packages: set[str]) -> str:
-    """Return the command to type on this computer."""
+    """Return the command that installs these packages on this computer."""
     return f"sudo apt-get install --no-install-recommends {' '.join(_add_library(packages) if slurm else sorted(packages))}"
 
 
 def has_account() -> bool:
-    """Return whether this user's number has an account, without which Slurm accepts no jobs; in containers it often has
-    none."""
+    """Return whether this user ID has an account, without which Slurm accepts no jobs; in containers, it often has none."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -71,7 +70,7 @@ def has_account() -> bool:
 
 
 def account_command() -> str:
-    """Return the command that creates an account for this user's number."""
+    """Return the command that creates an account for this user ID."""
     return f"sudo useradd --uid {os.getuid()} learner"
 
 
@@ -81,12 +80,12 @@ def slurm_missing() -> set[str]:
 
 
 def unpackable() -> list[str]:
-    """Return the packages of a Slurm cluster that are not installed here, and that machines can use without being installed."""
+    """Return the packages of a Slurm cluster that are not installed here and that machines can use without installing them."""
     return _add_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Return the path of a program, including programs for root; empty if it is not installed."""
+    """Return the path of a program, which may also be in root's folders; empty if it is not installed."""
     return shutil.which(name, path=path) or ""
 
 
@@ -168,7 +167,7 @@ def _require_link(speed: link.NetworkLink) -> None:
     if error is not None and speed.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
-            f"the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
+            f"use the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
         )
     if error is not None:
         raise Lacking(f"this kernel cannot limit a link: {error[:120]}", "sudo modprobe sch_tbf")

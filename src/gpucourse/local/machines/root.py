@@ -2,8 +2,8 @@
 # ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH110, PTH112, PTH115, PTH120, PTH211
 """The file system of a machine: the programs of this computer, read-only, and everything else separate.
 
-What it writes is on a disk in memory that outlives a power cut, as a real disk does; home and the shared folder are in the
-stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is visible in it.
+The machine writes to a disk in memory that outlives a power cut, as a real disk does; its home and the shared folder are in the
+stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is visible in the machine.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (
 
 
 def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
-    """Return the user's and the group's number of a system user, as the machine's own list has them."""
+    """Return the user ID and the group ID of a system user, from the machine's own list."""
     for line in Path(users).read_text(encoding="utf-8", errors="replace").splitlines():
         entry = line.split(":")
         if entry[0] == name and len(entry) > 3:
@@ -80,8 +80,7 @@ def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
 
 
 def _make_place(path: str, user_id: int, group_id: int) -> None:
-    """Make a folder to mount something at. A new one belongs to the user, who must be able to remove it from the home
-    folder."""
+    """Make a folder as a mount point. A new folder belongs to the user, who must be able to remove it from the home folder."""
     if not os.path.isdir(path):
         _make_place(os.path.dirname(path), user_id, group_id)
         os.mkdir(path)
@@ -173,7 +172,7 @@ def _entries(path: str) -> dict[str, str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file if it may be read; leave out a private file of this computer."""
+    """Copy a file or a folder if this user may read it; leave out this computer's private files."""
     with contextlib.suppress(OSError, shutil.Error):
         if source.is_symlink():
             target.symlink_to(os.readlink(source))

@@ -15,8 +15,8 @@ _MAX_IDS = 65_536
 
 
 def become_root() -> None:
-    """Return as root of a user namespace in which the user's own number stays the same, so that their files stay theirs. Do
-    nothing as root. Raises OSError, with what is missing."""
+    """Become root of a user namespace in which the user's own ID stays the same, so that their files stay theirs. Do nothing if
+    the user already is root. Raises OSError, which says what is missing."""
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own_id, f"/etc/sub{name}") for name, own_id in (("uid", os.getuid()), ("gid", os.getgid()))}
@@ -32,7 +32,7 @@ def become_root() -> None:
     os.setgid(0)
     os.setuid(0)
     os.setgroups([])
-    # Started again, its memory belongs to the namespace: only then may the user read its environment from outside.
+    # After execve, the process's memory belongs to the namespace: only then may the user read its environment from outside.
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, _INSIDE: "1"})
 
 
@@ -42,8 +42,8 @@ def _map(pid: int, maps: dict[str, list[str]], reader: int) -> int:
 
 
 def _ranges(own_id: int, file: str) -> list[str]:
-    """Return a flat list of inside, outside, how many: root is the first number that was lent; then come the user's own and the
-    rest."""
+    """Return the ranges of IDs as a flat list of (first ID inside, first ID outside, count): root has the first ID that was
+    lent; then come the user's own ID and the rest."""
     start, count = read_lent_ids(file, own_id)
     above = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
     below = [0, start, min(own_id, count)]
@@ -51,7 +51,8 @@ def _ranges(own_id: int, file: str) -> list[str]:
 
 
 def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
-    """Return the numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
+    """Return the subordinate IDs that the system lends to this user: the first ID, and how many there are. Raises OSError if it
+    lends none."""
     try:
         names = {str(own_id), pwd.getpwuid(os.getuid()).pw_name}
     except KeyError as error:

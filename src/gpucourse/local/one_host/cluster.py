@@ -1,7 +1,7 @@
 """Slurm's daemons on one computer: munged and slurmctld for the head, a slurmd for every other node.
 
-Their configuration, key, state and logs are in the folder `slurm` of the nodes' folder; the socket, whose name must be short,
-in a folder below /tmp that no other user may enter.
+Their configuration, key, state and logs are in the folder `slurm` of the nodes' folder. The socket, whose path must be short,
+is in a folder below /tmp that no other user may enter.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that lead Slurm's commands to this cluster, and the interface that leads from each node to the
-        others: without it gloo looks up this computer's name, and some computers cannot resolve their own."""
+        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes:
+        without the latter, gloo looks up this computer's name, and some computers cannot resolve their own."""
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put the
-        node back to use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree."""
+        """Make the daemons of this node run, with all daemons that the configuration of `spec` names. If called again, also put
+        the node back into use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree."""
         async with self._turn:
             is_member = spec.name in self._members
             self._members[spec.name] = spec
@@ -58,12 +58,12 @@ class SlurmDaemons:
         if is_member:
             await asyncio.to_thread(self._restore, spec)
             if not has_started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
-                async with self._turn:  # both run, and do not reach each other
+                async with self._turn:  # both run, but do not reach each other
                     await self._daemons[spec.name].stop()
                     await self._bring_up(spec)
 
     def leave(self, name: str) -> None:
-        """End the daemons of this node; with the last one, whatever still runs."""
+        """End the daemons of this node; with the last node, end every daemon that still runs."""
         spec = self._members.pop(name, None)
         if spec is not None:
             for key in _list_daemons(spec):
@@ -73,7 +73,7 @@ class SlurmDaemons:
             self.end()
 
     def end(self) -> None:
-        """End every daemon at once, as a power cut would."""
+        """End every daemon immediately, as a power cut would."""
         for daemon in self._daemons.values():
             daemon.kill()
         self._daemons.clear()
@@ -99,7 +99,7 @@ class SlurmDaemons:
             self._controller.resume(spec.name)
 
     async def _bring_up(self, spec: Spec) -> bool:
-        """Configure, start what is missing, and wait for this node's daemons; return whether anything had to start."""
+        """Write the configuration, start the missing daemons, and wait for this node's own; return whether any had to start."""
         has_started = await self._start_missing(await self._configure(spec.slurm or {}))
         for key in _list_daemons(spec):
             await self._daemons[key].ready()
@@ -145,8 +145,8 @@ class SlurmDaemons:
             link.symlink_to(self._folder)
 
     async def _start_missing(self, port_numbers: Mapping[str, int]) -> bool:
-        """Start what does not run, all at once. The head's must serve first: a slurmd that finds no slurmctld waits a second
-        before it tries again."""
+        """Start all daemons that do not run, at the same time. Those of the head must serve first: a slurmd that finds no
+        slurmctld waits a second before it tries again."""
         missing = [key for key in (MUNGED, *port_numbers) if not self._runs(key)]
         for key in missing:
             if key in self._daemons:
@@ -172,7 +172,7 @@ class SlurmDaemons:
         if key == MUNGED:
             files = {f"{name}-file": self._folder / f"munge.{name}" for name in ("key", "pid", "seed")}
             options = [f"--{name}={path}" for name, path in {"socket": self._munge_socket, **files}.items()]
-            return [MUNGED, "--foreground", "--force", *options]  # else the folder would have to be open to everybody
+            return [MUNGED, "--foreground", "--force", *options]  # otherwise, the folder would have to be open to everybody
         return [_kind(key), "-D", *(() if key == SLURMCTLD else ("-N", key))]
 
     @property
@@ -184,7 +184,7 @@ class SlurmDaemons:
 
 
 def _list_daemons(spec: Spec) -> tuple[str, ...]:
-    """Return the daemons of a node: the head's two, or a slurmd, whose key is the node's name."""
+    """Return the keys of a node's daemons: the head has two; any other node has a slurmd, whose key is the node's name."""
     return _HEAD if spec.role == "head" else (spec.name,)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpucourse.local import processes
 
 TASK = "task"
-"""The program that slurmd runs before every task of a job, to learn what to add to the task's environment."""
+"""The program that slurmd runs before every task of a job, to find out what to add to the task's environment."""
 
 _PORT = re.compile(r"@PORT_(\w+)@")
 
@@ -31,15 +31,15 @@ def fill_in(
 
 
 def first_job(uid: str) -> int:
-    """Return the number of the stack's first job. The processes of a job meet at a port that follows from its number, and the
-    jobs of another cluster on this computer must not meet there, so their numbers differ."""
+    """Return the number of the stack's first job. The processes of a job meet at a port that follows from the job's number.
+    Jobs of another cluster on this computer must not meet there, so the clusters begin with different numbers."""
     return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """Return the text of TASK: the marks by which a job's processes are found, independent of who submitted it and with which
-    environment, and the home of the node that it runs on. A job belongs to Slurm, not to the session that it was submitted
-    from."""
+    """Return the text of TASK. It sets the marks by which a job's processes are found, whoever submitted the job and from
+    whatever environment, and the home of the node that the job runs on. It removes the session's mark, because a job belongs to
+    Slurm, not to the session that submitted it."""
     node = '"$SLURMD_NODENAME"'
     variables = [
         f"{processes.STACK}={uid}",

@@ -17,7 +17,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` tests whether it serves, `output` is the file for what it prints."""
+    """A daemon from `start` to `kill`. `answers` tests whether it serves; `output` is the file for its output."""
 
     def __init__(self, name: str, output: Path, answers: Callable[[], bool]) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Daemon:
             await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:
-        """Let it store its state, and end it."""
+        """Let the daemon store its state, then end it."""
         if self._process is not None and self.alive:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -68,7 +68,7 @@ class Daemon:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the daemon immediately."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

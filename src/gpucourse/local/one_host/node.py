@@ -9,7 +9,7 @@ from gpucourse.local import layout
 from gpucourse.local.hosted import HostedNode, Spec
 from gpucourse.local.one_host.cluster import SlurmDaemons
 
-# The host's name is the same on every node, so the prompt names Slurm's.
+# The host's name is the same on every node, so the prompt shows the name that Slurm uses.
 _BASHRC = "PS1='[${{SLURMD_NODENAME:-{name}}}] \\w \\$ '\n"
 
 
@@ -21,18 +21,18 @@ class SlurmNode(HostedNode):
         self._cluster = cluster
 
     async def open(self) -> None:
-        """Listen, and make its daemon run."""
+        """Listen, and make the node's daemons run."""
         await super().open()
         self._furnish()
         await self._cluster.join(self.spec)
 
     async def end(self) -> None:
-        """Accept no more logins, end every connection and the daemon."""
+        """Accept no more logins, and end every connection and the node's daemons."""
         await super().end()
         self._cluster.leave(self.spec.name)
 
     def _furnish(self) -> None:
-        """Create what a machine would have: a prompt with its name, and a path to the folder that all share."""
+        """Create what a machine would have: a prompt with the node's name, and a path to the folder that all nodes share."""
         shared, home = self._folder / layout.SHARED, layout.home(self._folder, self.spec.name)
         shared.mkdir(mode=0o755, exist_ok=True)
         if not (home / ".bashrc").exists():

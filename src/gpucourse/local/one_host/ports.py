@@ -28,8 +28,8 @@ def is_free(port: int) -> bool:
 def choose_ports(
     names: Sequence[str], earlier: Mapping[str, int], running: Collection[str], free: Callable[[int], bool] = is_free
 ) -> dict[str, int]:
-    """Return a port for each of `names`: the one that it had, unless another process took it meanwhile; those in `running`
-    listen on theirs themselves. Raises NoneFree."""
+    """Return a port for each of `names`: its earlier port, unless another process has taken it in the meantime. The daemons in
+    `running` keep their ports, on which they themselves listen. Raises NoneFree."""
     reusable = {name: earlier[name] for name in names if name in earlier and (name in running or free(earlier[name]))}
     used_ports = set(reusable.values())
     start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports

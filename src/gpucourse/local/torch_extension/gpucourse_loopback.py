@@ -1,8 +1,8 @@
 """Keeps torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
 
 torch's TCPStore listens on every address of the computer, whatever its host name is, and torchrun has no option to change that.
-It does accept a socket that is already bound, so the rank that serves the store passes it one. torch loads this module itself,
-through the entry point `torch.backends` next to it, which is how torch is extended without a change to the script:
+TCPStore does accept a socket that is already bound, so the rank that serves the store passes one to it. torch loads this module
+itself, through the entry point `torch.backends` next to it, which is how torch is extended without a change to the script:
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 """
 
@@ -61,7 +61,7 @@ def _loopback_store(original: Any) -> type:
 
 
 def _loopback(host_name: str) -> str:
-    """Return the loopback address of the name, IPv4 first; empty if it is another computer's or cannot be resolved."""
+    """Return the loopback address of the name, IPv4 first; empty if the name is another computer's or cannot be resolved."""
     try:
         infos = socket.getaddrinfo(host_name, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -71,7 +71,7 @@ def _loopback(host_name: str) -> str:
 
 
 def _bind_error(port: int, error: OSError) -> Exception:
-    """Return an error in torch's own words, for those who search for them: a port in use."""
+    """Return torch's error for a port in use, in torch's own words, because people search for them."""
     words = (
         f"The server socket has failed to listen on any local network address. port: {port}, useIpv6: false, "
         f"code: -{error.errno}, name: {errno.errorcode.get(error.errno or 0, 'UNKNOWN')}, message: {error.strerror}"

@@ -1,6 +1,6 @@
 """A process on the node for break drills: it ends a rank, slows one down, or occupies the port where ranks meet.
 
-It runs beside the run, ends with it, and writes nothing anywhere.
+It runs alongside the run, ends with it, and writes nothing anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _FIRST_WORDS_S = 60.0
 
 
 def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
-    """Start the process, ready to act when this returns; return its process id. `not_mine`: descriptors that others wait on."""
+    """Start the process and return its id when it is ready to act. `not_mine`: descriptors that it must close, because others
+    wait on them."""
     listen, say = os.pipe()
     supervisor = os.getpid()
     pid = os.fork()
@@ -85,11 +86,11 @@ def _slow(job: Job, rank: int, pid: int) -> None:
 
 
 def read_load_per_core(loadavg: str, cores: int) -> float:
-    """Return how many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512
-    4711".
+    """Return how many processes compete for each core right now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59
+    3/512 4711".
 
-    If all processes wait for a core, one that was stopped runs first afterwards and loses little. The averages lag a minute
-    behind.
+    If all processes wait for a core, a process that was stopped runs first when it is resumed, so it loses little. The load
+    averages are not used, because they lag a minute behind.
     """
     try:
         running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # without this process

@@ -16,8 +16,8 @@ _LOG = re.compile(r"launcher\.log|rank(?P<rank>[0-9]+)\.log")
 
 
 class LogStreams:
-    """The logs that have appeared: for each the number of its stream, and how much of it was sent. `offsets`: how much the
-    client has, by `node/rank` (the launcher's: `node/-`; this node's name is empty)."""
+    """The logs that have appeared, each with the number of its stream and how much of it was sent. `offsets`: how much the
+    client has of each log, by `node/rank` (a launcher's: `node/-`; this node's name is empty)."""
 
     def __init__(self, job: Job, offsets: dict[str, int], line: Line) -> None:
         self._job, self._offsets, self._line, self._limit = job, offsets, line, job.log_limit()
@@ -33,8 +33,8 @@ class LogStreams:
             self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
 
     def send(self, *, whole: bool, ended_names: Collection[str] = ()) -> bool:
-        """Send what is new: one piece of each log; all of it for the logs in `ended`, and for every log with `whole`. Return
-        whether there was anything."""
+        """Send what is new: one piece of each log, but all of it for the logs in `ended` and, with `whole`, for every log.
+        Return whether anything was new."""
         has_sent = False
         for name, stream in self.streams.items():
             with suppress(FileNotFoundError):  # the run was removed meanwhile
@@ -45,8 +45,8 @@ class LogStreams:
 
 
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
-    """Send every byte of every log from its offset on, how each rank ended before and after restarts (after its log), and then
-    how the run ended."""
+    """Send every byte of every log from its offset on. After a rank's log, send how the rank ended, also before each restart;
+    last, send how the run ended."""
     reported: set[tuple[int, int]] = set()
     line = Line(out)
     logs = LogStreams(job, offsets, line)

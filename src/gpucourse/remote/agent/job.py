@@ -9,7 +9,7 @@
                                                      exit.json        how the run ended
   env.json        the machine and its software       done             the last file: everything above is complete
   packed.json     the request for which the outputs were last sent
-  tmp/            TMPDIR, gone when the run ends; ~/.gpucourse/cache is what libraries keep from run to run
+  tmp/            TMPDIR, removed when the run ends; ~/.gpucourse/cache is what libraries keep from run to run
   lock            held by the supervisor as long as it lives
 """
 
@@ -53,11 +53,11 @@ class Job:
         return os.path.join(self.folder, *names)
 
     def has(self, *names: str) -> bool:
-        """Return whether that file is there."""
+        """Return whether that file exists."""
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, Any]:
-        """Return the JSON object in that file; an empty one if it is not there."""
+        """Return the JSON object in that file; an empty one if the file is missing or is not such an object."""
         import json  # takes ten milliseconds, which a rank's script need not wait for
 
         try:
@@ -68,7 +68,7 @@ class Job:
         return document if isinstance(document, dict) else {}
 
     def read_end(self) -> dict[str, Any]:
-        """Return how the run ended; as lost, if that was not written down."""
+        """Return how the run ended; if that was not recorded, it counts as lost."""
         return self.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
@@ -112,7 +112,7 @@ class Job:
         return handle
 
     def is_supervised(self) -> bool:
-        """Return whether a supervisor lives."""
+        """Return whether the run's supervisor is alive."""
         try:
             handle = os.open(self.path(LOCK), os.O_RDONLY)
         except OSError:
@@ -151,7 +151,7 @@ class Job:
                 continue  # it is gone, or belongs to another user: the next look decides
 
     def ranks(self) -> dict[int, dict[str, Any]]:
-        """Return how the ranks ended that have ended and were not restarted."""
+        """Return how each rank ended, without the ranks that still run or were restarted."""
         return {rank: end for rank, life, end in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, Any]]]:

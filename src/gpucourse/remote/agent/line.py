@@ -9,7 +9,7 @@ from gpucourse.remote.agent import frames
 
 BEAT_S = 0.5
 PIECE = 1 << 17
-"""Bytes of one log that are read at once."""
+"""The largest number of bytes of one log that are read in one step."""
 
 _NAP_S = 0.05
 
@@ -27,8 +27,9 @@ class Line:
             view = view[os.write(self._out, view) :]
 
     def send_log(self, stream: int, path: str, offset: int, limit: int | None, *, whole: bool) -> int:
-        """Send what a log has from `offset` to `limit`: one piece, so that no log waits for another, or all if `whole` is set.
-        Return where that ends. No file stays open: an array may have more logs than one process may have files."""
+        """Send the part of a log from `offset` to `limit`: one piece, so that no log waits for another, or all of it if `whole`
+        is set. Return the offset at which the sent part ends. No file stays open, because an array may have more logs than one
+        process may have files."""
         while os.stat(path).st_size > offset and (limit is None or offset < limit):
             with open(path, "rb", buffering=0) as log:
                 data = os.pread(log.fileno(), PIECE if limit is None else min(PIECE, limit - offset), offset)

@@ -1,4 +1,4 @@
-"""The activity of a run's ranks right now, seen from outside (Linux): stopped, computing, waiting."""
+"""The activity of a run's ranks right now, seen from outside (Linux): stopped, computing or waiting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUSY = 0.5  # of one core
 
 
 def list_activities(job: Job) -> dict[str, str]:
-    """Return a word for each rank that runs here; empty if this system cannot show it."""
+    """Return a word for the activity of each rank that runs here; an empty dict if this system cannot show it."""
     if not os.path.isdir("/proc/self"):
         return {}
     ended_ranks = job.ranks()
@@ -43,5 +43,5 @@ def _pids(job: Job) -> dict[int, int]:
 
 
 def _count_seconds(stat: list[bytes]) -> float:
-    """Return the processor seconds so far."""
+    """Return the processor time that a process has used so far, in seconds."""
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

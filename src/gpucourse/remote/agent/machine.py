@@ -1,5 +1,5 @@
-"""The facts about this node: before a run (`probe`), beside its record (`describe`), and before it is a node (`look`, for which
-this file is sent alone, as a program)."""
+"""The facts about this node: for a launch (`probe`), for the record of a run (`describe`), and before the machine becomes a
+node (`look`, for which this file is sent alone, as a program)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 _ASK_S, _LOOK_S = 5.0, 20.0
-_PORTS = 24  # to choose from, so that few of several runs that begin at the same moment choose the same
+_PORTS = 24  # enough that runs that begin at the same moment rarely choose the same port
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
 # Importing `importlib.metadata` takes 40 ms of processor time, which a launch saves, since it needs no versions.
@@ -37,8 +37,8 @@ print(json.dumps(found))
 
 
 def probe(request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a launch needs to know about this node: `modules` that its Python can import (and their `versions`),
-    `programs` that are missing, free `ports`."""
+    """Return what a launch needs to know about this node: the `modules` that its Python can import (with their `versions` if
+    requested), the `programs` that are missing, and free `ports`."""
     return {
         "python_version": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
@@ -50,7 +50,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(python: str) -> dict[str, Any]:
-    """Return the machine and its software, as the record keeps them. torch is looked up, not imported."""
+    """Return a description of the machine and its software, for the run's record. torch is looked up, not imported."""
     os_name = _find_value("/etc/os-release", ("pretty_name=",), "=")
     cpu_name = _find_value("/proc/cpuinfo", ("model name", "hardware", "cpu model"), ":")
     return {
@@ -74,7 +74,7 @@ def describe(python: str) -> dict[str, Any]:
 
 
 def look() -> dict[str, Any]:
-    """Return what a machine must have to become a node, and what distinguishes it from others."""
+    """Return the facts that decide whether a machine can become a node, and those that distinguish it from others."""
     folder = os.path.realpath(os.path.expanduser("~"))
     room, place = os.statvfs(folder), os.stat(folder)
     gpu_lines = _run("nvidia-smi", "-L", timeout_s=_LOOK_S).splitlines()
@@ -99,7 +99,7 @@ def look() -> dict[str, Any]:
 
 
 def _is_login_node() -> bool:
-    """Return whether this machine submits jobs to a Slurm cluster that answers, and jobs do not run on it."""
+    """Return whether this machine submits jobs to a Slurm cluster that answers, but runs none itself."""
     name = socket.gethostname().lower()
     nodes = _run("sinfo", "-h", "-a", "-N", "-o", "%n", timeout_s=_LOOK_S).lower().split()
     return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes
@@ -117,8 +117,8 @@ def _run(*argv: str, timeout_s: float = _ASK_S) -> str:
 
 
 def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, str | None]:
-    """Return the version of each top-level module that this Python finds, as a script would (empty unless `versions` is set);
-    None for one that it does not find. Import nothing."""
+    """Return the version of each top-level module that this Python would find for a script (an empty string unless `versions`
+    is set), and None for a module that it would not find. Nothing is imported."""
     argv = [python, "-c", _INSTALLED, "versions" if versions else "", *modules]
     result = subprocess.run(argv, capture_output=True, cwd="/", check=False) if modules else None
     if result is None or result.returncode != 0:
@@ -139,7 +139,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """Return what nvidia-smi reports of each GPU; empty if there is none, or if it does not answer in time."""
+    """Return what nvidia-smi reports about each GPU; an empty list if there is none, or if it does not answer in time."""
     rows = _run("nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader").splitlines()
     return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 

@@ -1,7 +1,7 @@
-"""The verbs. Each reads its arguments and standard input and answers JSON (or, for `follow` and `pack`, a stream) on standard
-output. An error is answered as {"error": ..., "kind": ...} with code 3.
+"""The verbs. Each reads its arguments and standard input, and answers with JSON (`follow` and `pack`: with a stream) on
+standard output. An error is answered as {"error": ..., "kind": ...} with code 3.
 
-Each verb imports its own modules: the others need not load them."""
+Each verb imports only the modules that it needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         answer = {"error": "{}: {}".format(error.strerror, error.filename or "on the node"), "kind": "storage"}
     if answer is None:
         return 0
-    # If standard output is a stream of another kind, the error goes to standard error.
+    # If standard output is a stream and not JSON, the error goes to standard error.
     voice = sys.stderr if "error" in answer and verb in STREAMS else sys.stdout
     voice.write(json.dumps(answer) + "\n")
     voice.flush()
@@ -97,7 +97,7 @@ def _start() -> dict[str, Any]:
 
 
 def _find_agent() -> str:
-    """Return the folder that this program was started from: the first entry of the path, since it runs isolated."""
+    """Return the folder that this program was started from: the first entry of `sys.path`, because it runs isolated."""
     return os.path.abspath(sys.path[0])
 
 
@@ -111,8 +111,8 @@ def _work_in_background(verb: str, job: Job, words: list[str]) -> None:
 
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:
-    """Send the results of a run, or its logs. `words`: how much of each log the client has; a lone `-` means that this is on
-    standard input, one per line."""
+    """Send the results of a run, or its logs. `words`: how much of each log the client has; a single `-` means that standard
+    input lists this, one log per line."""
     if verb == "pack":
         from gpucourse.remote.agent import pack
 
@@ -157,8 +157,8 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
 
 
 def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
-    """Return the result of a task for each of these runs. If there are several, the result lacks those that Slurm refuses; and
-    once Slurm does not answer, it lacks all other runs of Slurm, because each would wait as long."""
+    """Return the result of a task for each of these runs. If there are several, the result lacks the runs that Slurm refuses.
+    Once Slurm does not answer, the result also lacks its remaining runs, because each would wait just as long."""
     results: dict[str, Any] = {}
     is_silent = False
     for job in sorted(map(Job, run_ids), key=_is_scheduled):

@@ -21,25 +21,26 @@ Refusal = Tuple[str, str]
 """A file that is not sent, and why."""
 
 MAX_FILES = 20_000
-"""The limit for the results of one node that are sent; a script that writes more has to pack them."""
+"""The limit for the number of result files that one node sends; a script that writes more has to pack them."""
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. The files are between them, under `files/`."""
 
 EVERYTHING = "**"
-"""The pattern for all of the work folder: it is walked, not matched, because matching follows links without end."""
+"""The pattern for the whole work folder: the folder is walked, not matched, because matching follows links without end."""
 
 MAX_NAMED = 2000
-"""The limit for the files that are named as not sent; the rest are counted."""
+"""The limit for the number of files that are named as not sent; any others are only counted."""
 
 PACKED = "packed.json"
-"""The last request for which everything was sent, and when that began: `prune` uses it."""
+"""The file with the last request that was fulfilled completely, and when it began; `prune` reads it."""
 
 
 def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
-    """Write the tar. `request`: `globs` in the work folder, `max_bytes` for one file, `output_limit` for all, `max_files` for
-    their number, `have`: what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out
-    is listed with the reason."""
+    """Write the tar to `out`. The members of `request` are: `globs`, patterns in the work folder; `max_bytes`, the limit for
+    one file; `output_limit`, the limit for all files; `max_files`, the limit for their number; and `have`, the files that the
+    client has already, as name -> [bytes, mtime in ns]. Links are not followed; files that are left out are listed with the
+    reason."""
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
     start_time = time.time()
@@ -53,13 +54,13 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
     for piece in write_tar(_read_members(listing, {name: (offers[name], infos[name].st_size) for name in names})):
         out.write(piece)
     out.flush()
-    with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
+    with suppress(OSError):  # outputs are collected even if the disk is full; the run then stays on the node
         job.write(PACKED, {"globs": request["globs"], "at": start_time})
 
 
 def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[Refusal]]:
-    """Return the names of the files to send, the names of those that the client has unchanged, and what is not sent, with the
-    reason."""
+    """Return the names of the files to send, the names of the files that the client already has unchanged, and the files that
+    are not sent, with the reasons."""
     have, output_limit = request["have"], request["output_limit"]
     unchanged = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = output_limit - sum(infos[name].st_size for name in unchanged)
@@ -81,7 +82,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
 
 
 def _shorten(refusals: list[Refusal]) -> list[Refusal]:
-    """Return what is not sent, in a form for JSON; beyond MAX_NAMED only how many more there are."""
+    """Return the files that are not sent, in a form for JSON; beyond MAX_NAMED, return only their number."""
     named = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
         more = len(refusals) - MAX_NAMED
@@ -90,11 +91,10 @@ def _shorten(refusals: list[Refusal]) -> list[Refusal]:
 
 
 def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[Refusal]]:
-    """Return what may be sent, as name -> path: everything in outputs/, then what the globs match in work/ and outputs/ does
-    not have; and what may not be sent.
+    """Return the files that may be sent, as name -> path, and the files that may not. The files that may be sent are all those
+    in outputs/, and those in work/ that match the globs and are not in outputs/.
 
-    An uploaded file that is unchanged, and the bytecode of modules, are not results; nor is a link to what is sent under its
-    own name.
+    Unchanged uploads and the bytecode of modules are not results; nor is a link to a file that is sent under its own name.
     """
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
@@ -116,7 +116,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
 
 
 def _list_results(job: Job, work: str, globs: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of everything that the globs match and that the run made or changed."""
+    """Yield the name and the path of every file that the globs match and that the run made or changed."""
     upload_times = read_upload_times(job)
     for pattern in globs:
         for name, path in _match(work, pattern):
@@ -125,7 +125,7 @@ def _list_results(job: Job, work: str, globs: list[str]) -> Iterator[tuple[str, 
 
 
 def _match(work: str, pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of everything that a pattern matches, and of everything in a folder that it matches."""
+    """Yield the name and the path of every file that a pattern matches, and of every file in a folder that it matches."""
     whole = pattern == EVERYTHING
     for path in [work] if whole else sorted(glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)):
         name = os.path.relpath(path, work)
@@ -136,8 +136,8 @@ def _match(work: str, pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield everything below a folder except folders, by name and path. Links are listed and not followed; any depth is
-    walked."""
+    """Yield the name and the path of everything below a folder except folders, at any depth. Links are listed but not
+    followed."""
     waiting = [(folder, prefix)]
     while waiting:
         folder, prefix = waiting.pop()
@@ -154,7 +154,7 @@ def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _leads_into(path: str, folders: list[str]) -> bool:
-    """Return whether it is a link to something in one of these folders."""
+    """Return whether the path is a link to something in one of these folders."""
     return os.path.islink(path) and os.path.exists(path) and any(_is_below(path, folder) for folder in folders)
 
 
@@ -164,7 +164,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _spell_out(name: str) -> str:
-    """Return a name with the bytes escaped that are not UTF-8: JSON cannot contain them."""
+    """Return the name with every byte escaped that is not part of valid UTF-8, because JSON cannot contain such bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -209,7 +209,7 @@ def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterato
 
 
 def _read_exactly(handle: int, size: int) -> Iterator[bytes]:
-    """Yield that many bytes of a file; zeros in place of what it no longer has."""
+    """Yield exactly `size` bytes of a file; if it has become shorter, zeros replace the missing bytes."""
     remaining = size
     while remaining:
         data = os.read(handle, min(remaining, PIECE)) or bytes(min(remaining, PIECE))

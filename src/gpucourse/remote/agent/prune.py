@@ -1,4 +1,4 @@
-"""Removing runs that have ended and of which the client has everything."""
+"""Removing runs that have ended and whose files the client has completely."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove these runs, which the client has, from this node, except for the newest KEPT; a run's id begins with its time. A
-    run that has not ended stays, and so does a run with any file that the client cannot have."""
+    """Remove these runs, all of which the client has, from this node, except for the newest KEPT; a run's id begins with its
+    time. A run stays if it has not ended, or if it has a file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
     names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name in names:
@@ -29,13 +29,13 @@ def prune(run_ids: list[str]) -> None:
         with suppress(OSError):  # another start is removing it, or it is not ours to remove: it stays
             if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and is_collected(job):
                 aside = os.path.join(folder, _REMOVED + run_id)
-                os.rename(job.folder, aside)  # in one step: there must be no half of a run
+                os.rename(job.folder, aside)  # in one step: no half of a run may remain
                 shutil.rmtree(aside, ignore_errors=True)
 
 
 def is_collected(job: Job) -> bool:
-    """Return whether everything that the run left was sent: no output was refused or is newer, and the work folder has nothing
-    besides outputs, uploaded files, and the bytecode of modules."""
+    """Return whether everything that the run left was sent: no output was refused or has changed since, and the work folder
+    contains nothing except outputs, unchanged uploads, and the bytecode of modules."""
     packed = job.read(pack.PACKED)
     if not packed:
         return False

@@ -22,7 +22,7 @@ _MAX_BYTES, _MAX_DIGITS = 1 << 16, 6
 
 
 def run(job: Job, argv: list[str]) -> int:
-    """Run `argv` as the rank that $RANK names and end as it ended: with its code, or by its signal."""
+    """Run `argv` as the rank that $RANK names, and end as the script ends: with its code, or by its signal."""
     rank, restart = int(os.environ.get("RANK", "0")), _count_restarts(job)
     log = os.open(job.path("logs", f"rank{rank}.log"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     if restart:
@@ -36,7 +36,7 @@ def run(job: Job, argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _become(argv, log, me)
-    with suppress(OSError):  # the script does this itself, too, whichever is first: a signal that comes now needs the group
+    with suppress(OSError):  # the child does this, too, whichever is first: a signal that comes now needs the group
         os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
         signal.signal(handed_on, lambda signal_number, _frame: _hand_on(pid, signal_number))
@@ -55,8 +55,8 @@ def run(job: Job, argv: list[str]) -> int:
 
 
 def largest_group(path: str) -> int | None:
-    """Return the size of the largest process group in the lines that torch's extension wrote. None if it wrote no lines, or if
-    the rank made only groups of simulated ranks: then it is unknown whether it worked with others."""
+    """Return the size of the largest process group in the lines that torch's extension wrote. Return None if it wrote no lines,
+    or if the rank made only groups of simulated ranks, because it is then unknown whether it worked with other ranks."""
     try:
         with open(path, "rb") as file:
             lines = file.read(_MAX_BYTES).split()
@@ -73,7 +73,7 @@ def _count_restarts(job: Job) -> int:
 
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
-    """Keep how the rank ended before the restart, and write a line about the restart into the log."""
+    """Keep the record of how the rank ended before the restart, and add a line about the restart to the log."""
     last_end = job.read("ranks", f"{rank}.json")
     if last_end:
         os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, last_end.get("restart", 0))))
@@ -113,8 +113,8 @@ def _die_by(number: int) -> None:
 
 
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
-    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper; a later one is the script's
-    own."""
+    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper; a later one belongs to the
+    script."""
     if "{rank}" not in argv:
         return list(argv)
     place = argv.index("{rank}")

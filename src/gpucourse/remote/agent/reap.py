@@ -1,5 +1,5 @@
-"""Ending every process of a run, found by the mark in its environment: torchrun's workers are in sessions of their own, so
-neither a hang-up nor the process group reaches them."""
+"""Ending every process of a run, found by the mark in its environment: torchrun's workers have their own sessions, so neither a
+hang-up nor the process group reaches them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def find_marked(folder: str) -> list[int]:
-    """Return the living processes that carry the mark of this job folder."""
+    """Return the living processes with the mark of this job folder."""
     mark = (f"{MARK}={folder}").encode("utf-8", "surrogateescape")
     if not os.path.isdir("/proc/self"):
         return _find_marked_by_ps(mark)
@@ -79,8 +79,9 @@ def below(root: int, spare: int = 0) -> list[int]:
 
 
 def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
-    """End the run: TERM to the launcher's group first (torchrun passes it on to its workers), then to every one of `members`
-    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Return how many there were."""
+    """End the run: send TERM to the launcher's group first (torchrun passes it on to its workers), then TERM to each of
+    `members` (by default the processes with the mark), and KILL after `grace_s`. Stopped processes are resumed so that they
+    receive the signal. Return how many processes there were."""
     find = members or (lambda: find_marked(job.folder))
     start_s = time.monotonic()
     remaining, looked_at = find(), start_s
@@ -110,7 +111,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Return whether a process has not ended; False if only a look at all processes shows that (macOS)."""
+    """Return whether a process has not ended; always False on macOS, where only a look at all processes shows that."""
     fields = read_stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 

@@ -1,5 +1,5 @@
 """The folder for temporary files of one run (TMPDIR): inside the job's folder, and removed after the run's last process. Also
-the folders that libraries keep: one for all runs of the node, beside the jobs."""
+the cache folders of libraries, which all runs of the node share, next to the jobs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
     "GPUCOURSE_CACHE": "course",
 }
-"""What libraries and exercises keep in the home folder from one run to the next: the variable that names the place, and the
-folder below `cache`. It is removed with the lab."""
+"""The caches that libraries and exercises keep in the home folder from one run to the next: the variable that names each of
+them, and its folder below `cache`. They are removed with the lab."""
 
 
 def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
-    """Make a folder of ours for each such library; return the variables that name them. A variable that is already set stays as
-    it is."""
+    """Make a folder for each cache; return the variables that name these folders. A variable that is already set stays as it
+    is."""
     places = {name: os.path.join(home(), "cache", folder) for name, folder in CACHES.items() if name not in environ}
     for place in places.values():
         os.makedirs(place, 0o700, exist_ok=True)
@@ -38,8 +38,8 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
-    """Make the folder; return the path for the run. If the job's own path is too long for sockets, or has a colon, at which
-    lists of paths are split, it is a short link to the folder."""
+    """Make the folder; return its path for the run. The path is a short link to the folder if the folder's own path is too long
+    for sockets, or contains a colon, at which lists of paths are split."""
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
     if len(os.fsencode(folder)) <= max_length and os.pathsep not in folder:
@@ -53,7 +53,8 @@ def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """Return a path of the folder that PYTHONPATH does not split: if its own has a colon, a link in the run's own folder."""
+    """Return a path to the folder that PYTHONPATH does not split: a link in the run's folder if the folder's own path contains
+    a colon."""
     if os.pathsep not in folder:
         return folder
     link = os.path.join(make(job), f".{os.path.basename(folder)}")
@@ -63,9 +64,10 @@ def avoid_colon(job: Job, folder: str) -> str:
 
 
 def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = MAX_PATH) -> str:
-    """Make the folder for jobs on several machines, which share the job's folder: the short link is then beside the jobs, too.
+    """Make the folder for jobs on several machines that share the job's folder. The short link to it must be shared as well, so
+    it is next to the jobs.
 
-    If even its path is too long, use a link in LINKS if `on_one_machine`; return an empty text if neither works.
+    If even the link's path is too long, use a link in LINKS if `on_one_machine` returns True; otherwise return an empty string.
     """
     if len(os.fsencode(link_of(job, links_nearby()))) <= max_length:
         return make(job, links_nearby(), max_length)
@@ -82,13 +84,13 @@ def remove(job: Job, links: str = LINKS) -> None:
 
 
 def links_nearby() -> str:
-    """Return how the path of a short link beside the jobs begins."""
+    """Return the beginning of the path of a short link next to the jobs."""
     return os.path.join(home(), "tmp-")
 
 
 def link_of(job: Job, links: str = LINKS) -> str:
-    """Return the short path: one for each job folder. The removal of a lab on existing machines uses the same name
-    (`remote/host_probe.py`)."""
+    """Return the short path of the folder for temporary files, which is different for each job. The removal of a lab on
+    existing machines uses the same name (`remote/host_probe.py`)."""
     import hashlib  # four milliseconds, which a job with a short path saves
 
     return links + hashlib.sha256(os.fsencode(job.folder)).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Starting a run, once, detached from the client."""
+"""Starting a run exactly once, detached from the client."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
-    """Start the run of `spec` and answer once it runs. A repeated request is answered with the result of the first.
+    """Start the run of `spec` and answer once it is running. A repeated request gets the answer to the first.
 
-    Its secrets reach the processes of the run and no file. Of the runs in `collected` the oldest are removed.
+    The secrets reach the run's processes but no file. The oldest of the runs in `collected` are removed.
     """
     job = Job(spec["run_id"])
     secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])

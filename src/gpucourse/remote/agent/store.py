@@ -1,8 +1,9 @@
-"""From the node's store of uploads (`~/.gpucourse/store/<key>`, one for each content) to the work folder of a run, and back.
+"""The transfer of files from the node's store of uploads (`~/.gpucourse/store/<key>`, one file for each content) to the work
+folder of a run, and back.
 
-While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store.
-When the run has ended, each large file that it left unchanged becomes a link to the store's own file, which is read-only. So
-the disk holds an unchanged file once, however many runs had it.
+During a run, its work folder contains copies: a script may write to every file there, and nothing of that reaches the store.
+After the run, each large file that it left unchanged becomes a link to the store's own file, which is read-only. The disk
+therefore stores an unchanged file once, however many runs used it.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from typing import Any
 from gpucourse.remote.agent.job import Job, JobRefused, home
 
 LINKED_FROM = 1 << 20
-"""Smaller files stay copies: they need little room."""
+"""Smaller files stay copies: they need little space."""
 
 
 def lay_out(files: list[dict[str, Any]], folder: str) -> None:
-    """Make the work folder again from scratch: each file copied from the store under its own name."""
+    """Make the work folder again from scratch: copy each file from the store to its own name."""
     if os.path.lexists(folder):
         shutil.rmtree(folder)
     os.makedirs(folder, 0o700)
     lacking = [file["name"] for file in files if not os.path.exists(_blob(file["key"]))]
     if lacking:
-        raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
+        raise JobRefused(f"{len(lacking)} files are not in the store; the first is {lacking[0]!r}", "missing")
     for file in files:
         target = os.path.join(folder, file["name"])
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
@@ -41,7 +42,7 @@ def read_upload_times(job: Job) -> dict[str, float]:
 
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
-    """Return whether an uploaded file was not written to since the run began; False for one that was not uploaded."""
+    """Return whether an uploaded file has not been written to since the run began; False for a file that was not uploaded."""
     return laid_out is not None and find_last_change(os.lstat(path)) <= laid_out
 
 
@@ -52,8 +53,8 @@ def find_last_change(info: os.stat_result) -> float:
 
 
 def share(job: Job) -> None:
-    """Replace the large files that an ended run left unchanged by links to the store. If links are not possible, they stay
-    copies."""
+    """Replace the large files that an ended run left unchanged with links to the store. If links are not possible, the files
+    stay copies."""
     work, upload_times = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
         name = file["name"]

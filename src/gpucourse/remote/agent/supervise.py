@@ -1,4 +1,5 @@
-"""The supervisor of a run: keeps its deadline, ends its remaining processes, and writes down how it ended. Needs no client."""
+"""The supervisor of a run: it enforces the run's time limit, ends its remaining processes, and records how it ended. It needs
+no client."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves th
 
 
 def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
-    """Start the run's command, answer on standard output that it runs (or why not), and stay until no process of it is left."""
+    """Start the run's command, answer on standard output that it runs (or why it does not), and stay until none of its
+    processes is left."""
     wake = _wake_on_signals(job)
     reap.adopt_orphans()
     job.write("supervisor.pid", os.getpid())
@@ -43,7 +45,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
     job.write("pid", launcher.pid)
     os.write(1, json.dumps({"state": "running", "pid": launcher.pid}).encode())
     os.dup2(2, 1)  # the answer ends here
-    # Another process: a hanging nvidia-smi delays nothing, and no run waits until others are removed.
+    # A separate process, so that neither a hanging nvidia-smi nor the removal of other runs delays this run.
     argv = [sys.executable, "-I", "-S", agent, "describe", job.run_id, spec["python"], *spec["collected"]]
     describing = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -52,7 +54,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
 
     reason = _wait(job, launcher, start_s + spec["timeout_s"], wake)
     if hand is not None:
-        drill.end(hand)  # before the others: it would stop again the processes that have to end
+        drill.end(hand)  # before the others: it would stop processes that have to end
         hand = None
     was_killed = 0
     if reason != "exited":
@@ -73,7 +75,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
 
 
 def finish(job: Job, end: dict[str, Any]) -> None:
-    """Write down how the run ended; the done marker comes last."""
+    """Record how the run ended; the done marker comes last."""
     job.trim_logs(job.log_limit())
     if not end.get("later"):  # Slurm jobs that may still write to their copies
         store.share(job)
@@ -82,8 +84,8 @@ def finish(job: Job, end: dict[str, Any]) -> None:
 
 
 def settle(job: Job) -> bool:
-    """End what is left of a run whose supervisor vanished (killed, node rebooted), and write that down. Return True if that was
-    so."""
+    """If the supervisor of the run has vanished (it was killed, or the node rebooted), end what is left of the run and record
+    that. Return True if it had vanished."""
     lock = job.lock() if job.state() == "lost" else None
     if lock is None:
         return False
@@ -167,8 +169,8 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
 
 
 def _wake_on_signals(job: Job) -> int:
-    """Let signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: the run's own processes would
-    inherit that."""
+    """Return a descriptor that signals make readable, so that they end the wait. TERM (also from a node's shutdown) cancels the
+    run. No signal is ignored, because the run's own processes would inherit that."""
     listen, say = os.pipe()
     os.set_blocking(say, False)
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)
@@ -184,7 +186,7 @@ def _note_cancel(job: Job, grace_s: float) -> None:
 
 
 def describe(job: Job, python: str, collected: list[str]) -> None:
-    """Write env.json, and remove the oldest `collected` runs."""
+    """Write env.json, and remove the oldest of the `collected` runs."""
     from gpucourse.remote.agent import machine, prune
 
     os.nice(10)  # the ranks start at this moment, and have priority

@@ -11,8 +11,8 @@ PIECE = 1 << 18
 
 
 def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Iterator[bytes]:
-    """Yield a tar of these members in pieces of a suitable size. The content of each has exactly the size that its header says.
-    A member is requested only after those before it were read."""
+    """Yield a tar of these members in pieces of a suitable size. The content of each member must have exactly the size in its
+    header. A member is requested only after the members before it were read."""
     buffer = bytearray()
     for member, content in members:
         header = member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
@@ -25,7 +25,8 @@ def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Ite
 
 
 def make_member(name: str, size: int, info: os.stat_result | None = None) -> tarfile.TarInfo:
-    """Return the header of a file; with `info`, also whether it is executable and, to the nanosecond, when it was changed."""
+    """Return the header of a file; with `info`, it also contains whether the file is executable and, to the nanosecond, when it
+    was changed."""
     member = tarfile.TarInfo(name)
     member.size = size
     if info is not None:

@@ -33,7 +33,7 @@ class Controller(JobRefused):
 
 
 class UnknownJob(Controller):
-    """Slurm has forgotten the job in the question."""
+    """Slurm has forgotten the job that it was asked about."""
 
 
 def ask(
@@ -43,10 +43,10 @@ def ask(
     munge: str = _MUNGE,
     variables: Mapping[str, str] = NOTHING,
 ) -> str:
-    """Return the output of a command of Slurm; `munge` is the socket of the daemon that it uses, `variables` are added to its
-    environment.
+    """Return the output of one of Slurm's commands. `munge` is the socket of the munge daemon that the command uses;
+    `variables` are added to its environment.
 
-    Raises Controller with the error message, UnknownJob.
+    Raises Controller with the error message, or UnknownJob.
     """
     if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
         raise Controller(f"munged is gone: no process listens at {munge}")
@@ -73,10 +73,10 @@ def ask(
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of Slurm's commands: what the login sets for jobs (an account, a QoS, a partition), but nothing
-    that moves a job's output or folder, or changes what the commands print; the person's real home."""
+    """Return the environment for Slurm's commands. It contains what the login sets for jobs (an account, a QoS, a partition)
+    and the user's real home, but no variable that moves a job's output or folder, or changes what the commands print."""
     variables = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
-    if "SLURM_JOB_ID" in os.environ:  # the shell itself is a job: these describe that one
+    if "SLURM_JOB_ID" in os.environ:  # the shell itself runs in a job, which these variables describe
         variables = {name: value for name, value in variables.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
     if "SBATCH_CLUSTERS" in variables:  # squeue and scancel look for the jobs in the same cluster
         variables["SLURM_CLUSTERS"] = variables["SBATCH_CLUSTERS"]

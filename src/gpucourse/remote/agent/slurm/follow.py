@@ -20,7 +20,8 @@ from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 
 FIRST_S, MAX_PAUSE_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
-"""Pauses between two questions to Slurm: the first, the longest, and after a job has begun a log or noted its end."""
+"""The pauses between two questions to Slurm: the first, the longest, and the one after a job has begun a log or noted its
+end."""
 
 _LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
@@ -28,7 +29,8 @@ _RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
 
 
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
-    """Send every byte of every log from its offset on (by `node/rank`, the launcher's `node/-`), then how it all ended."""
+    """Send every byte of every log from its offset on (by `node/rank`, or `node/-` for a launcher), then how the ranks and the
+    run ended."""
     jobs.recover(job)
     line, owners = Line(out), _Owners(job)
     logs = LogStreams(job, offsets, line)
@@ -37,7 +39,7 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     while True:
         if questions.fault is not None:
             raise questions.fault
-        # Looked at before the logs: what was written before the end is seen before the end is reported.
+        # The state is read before the logs: what was written before the end is seen before the end is reported.
         is_over = watch.state(job) in ("ended", "absent")
         job.trim_logs(job.log_limit())  # only while a client follows: no process of ours stays on this node
         new_names = [name for name in sorted(os.listdir(job.path("logs"))) if name not in logs.streams]
@@ -54,8 +56,8 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
 
 
 class _Questions(threading.Thread):
-    """Asks Slurm about the run: soon again after a change, less and less often without one. It is a thread, because commands
-    wait for a controller that is down, and the logs must not."""
+    """A thread that asks Slurm about the run: soon again after a change, and less and less often without one. Commands wait for
+    a controller that is down, and the logs must not wait for them."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(name="slurm", daemon=True)
@@ -75,8 +77,8 @@ class _Questions(threading.Thread):
             self.fault = fault
 
     def _wait_for_write(self, seconds: float) -> bool:
-        """Wait until a job begins a log, or notes its end, so that Slurm will report it in a moment; at most that many seconds.
-        Return whether one did."""
+        """Wait until a job begins a log or notes its end, because Slurm will then report it in a moment; wait at most
+        `seconds`. Return whether that happened."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
@@ -111,9 +113,9 @@ class _Owners:
         return rows
 
     def _find_owner(self, name: str, rows: dict[str, Row], *, at_last: bool) -> tuple[str, int | None] | None:
-        """Return the node and the rank of a log; None for a file that is no log, or while its node is not known. Slurm names
-        the file after the host; if nodes share this host, Slurm's list of the job's nodes decides; without one, `at_last`, the
-        node that sends the log."""
+        """Return the node and the rank of a log; None for a file that is not a log, or while its node is not known. Slurm names
+        the file after the host. If several nodes share this host, Slurm's list of the job's nodes decides; if there is no list
+        even `at_last`, the log belongs to the node that sends it."""
         if name == "launcher.log":
             return "", None
         match = _JOB_LOG.match(name) or _RANK_LOG.match(name)

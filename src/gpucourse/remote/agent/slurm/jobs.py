@@ -1,4 +1,4 @@
-"""The jobs of a run: which were submitted, and which its own jobs submitted below its folder."""
+"""The jobs of a run: those that were submitted, and those that its own jobs submitted from within its folder."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ def read_request(job: Job) -> Row:
 
 
 def list_submitted_jobs(job: Job) -> list[Row]:
-    """Return what was submitted: `id`, `file`, how many `tasks` (0: no array) or their `numbers`, and `asked`: whether the
-    exercise itself requested its end."""
+    """Return the submitted jobs. Each has an `id`, a `file`, the number of its `tasks` (0: no array) or their `numbers`, and
+    `asked`, which says whether the exercise itself requested its end."""
     submitted: list[Row] = job.read("jobs.json").get("jobs", [])
     return submitted
 
 
 def remember(job: Job, number: str, file: Row) -> None:
-    """Write down that a file was submitted as that job."""
+    """Record that a file was submitted as that job."""
     entry = {"id": number, "file": file["name"], "tasks": file["tasks"], "numbers": file.get("numbers")}
     job.write("jobs.json", {"jobs": [*list_submitted_jobs(job), entry]}, flush=True)
 
 
 def recover(job: Job) -> None:
-    """Complete the list of submitted jobs from Slurm's, after the submitting process was killed."""
+    """Complete the list of submitted jobs from Slurm's list if the submitting process was killed."""
     if not (job.has("submitted") or job.has("done") or job.is_supervised()):
         adopt_lost_jobs(job, read_request(job).get("files", []))
 
 
 def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
-    """Write down the jobs in this run's folder that are not in its list: a submission was cut short."""
+    """Record the jobs that Slurm has for this run's folder and that are missing in the run's list, because a submission was cut
+    short."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
     for queued in list_queued_jobs(job):
         if queued["job"] in submitted:
@@ -63,14 +64,14 @@ def make_rows(job: Job) -> list[Row]:
 
 
 def list_later_jobs(job: Job) -> list[Row]:
-    """Return the jobs that this run's own jobs submitted and that have not ended: number, name, state."""
+    """Return the jobs that this run's own jobs submitted and that have not ended, each with its number, name and state."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
     return [queued for queued in list_queued_jobs(job, with_ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has for this run's folder and the folders below; unless `with_ended` is set, without those
-    that have ended."""
+    """Return the jobs that Slurm has for this run's folder and the folders below it; include jobs that have ended only if
+    `with_ended` is set."""
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():

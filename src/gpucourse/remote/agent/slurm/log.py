@@ -16,12 +16,12 @@ from gpucourse.remote.agent.slurm.jobs import read_request
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LINES = 32
-"""If there are more jobs than that, not each has its own lines."""
+"""If a run has more jobs than this, not every job has its own lines."""
 
 MAX_ERROR_BYTES = 1 << 20
-"""The number of bytes from the end of an error file that are added; the file itself is collected as it is."""
+"""How many bytes from the end of an error file are added to a log; the file itself is collected unchanged."""
 
-_INDENT = " " * 9  # below the words, beside the clock
+_INDENT = " " * 9  # below the text that follows the time
 _LOG_END_BYTES = 64 << 10
 _PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
 _PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
@@ -39,8 +39,8 @@ def note(job: Job, first: str, *details: str) -> None:
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
-    """Write what changed: a line for each job; if there are many, a line for each that failed, and how many are in each
-    state."""
+    """Write what changed: a line for each job or, if there are many jobs, a line for each failed job, and how many jobs are in
+    each state."""
     pairs = list(zip(old_rows, new_rows))  # `strict` is not in Python 3.7
     if len(new_rows) <= MAX_LINES:
         for old, new in pairs:
@@ -61,7 +61,7 @@ def note_silence(job: Job, message: str) -> None:
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
-    """Write, if a job ran and failed and none of its output arrived here, that it could not write here."""
+    """If a job ran and failed and none of its output arrived here, write that it could not write here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     silent_failures = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
     row = next(silent_failures, None)
@@ -69,13 +69,13 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
         note(
             job,
             f"job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. Do all machines share that "
-            "folder? If not, name one that they do: shared_folder in gpucourse.yaml, then "
+            "folder? If not, name one that they share: shared_folder in gpucourse.yaml, then "
             f"gpucourse deploy {_module(job)} --target hosts",
         )
 
 
 def _note_change(job: Job, old: Row, new: Row) -> None:
-    """Write a line if a job's state changed, or the reason why it waits."""
+    """Write a line if a job's state has changed, or the reason why it waits."""
     old_state, new_state, name = old["state"], new["state"], f"job {new['job']}"
     reason = new.get("reason") or ""
     if words.phase(old_state) == words.RUNNING and words.phase(new_state) == words.WAITING:
@@ -141,7 +141,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
 
 
 def _is_preempted(job: Job, row: Row) -> bool:
-    """Return whether a log of the job shows that Slurm ended this start of it for a job of higher priority."""
+    """Return whether a log of the job shows that Slurm ended this start of the job for a job of higher priority."""
     for name in os.listdir(job.path("logs")):
         if name.startswith(f"{row['job']}-"):
             with open(job.path("logs", name), "rb") as log:
@@ -173,8 +173,8 @@ def _module(job: Job) -> str:
 
 
 def add_error_files(job: Job, rows: list[Row]) -> None:
-    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, add a line about
-    that."""
+    """Add the error file of every job to that job's log, once. If the file is missing or is not a regular file, add a line
+    about that."""
     patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
     first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:
@@ -232,7 +232,7 @@ def _add_error_file(path: str, log: str) -> None:
 
 
 def _append(log: str, line: str, text: bytes = b"") -> None:
-    """Add a line of ours to the log, and text below it. The log's own last line may have no end."""
+    """Add a line of ours to the log, and text below it. The log's last line may lack its line break."""
     with open(log, "ab") as target:
         target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
         target.write(text if not text or text.endswith(b"\n") else text + b"\n")

@@ -1,4 +1,4 @@
-"""Submitting a run to Slurm, exactly once: even if the answer was lost, or this process was killed between two files."""
+"""Submitting a run to Slurm exactly once, even if the answer was lost or this process was killed between two files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NEXT_S = 5.0
 
 
 def submit(spec: Row) -> Row:
-    """Submit the files of `spec` in their order. If a submission is requested again, submit only what the first did not.
+    """Submit the files of `spec` in their order. If the request is repeated, submit only the files that the first request did
+    not.
 
-    Jobs get the environment of `spec`; its secrets are written into no file here. Of the runs in `collected` the oldest are
+    Jobs get the environment in `spec`; its secrets are written to no file here. The oldest of the runs in `collected` are
     removed.
     """
     job = Job(spec["run_id"])
@@ -82,7 +83,7 @@ def _submit_files(job: Job, files: list[Row], variables: dict[str, str]) -> None
 def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
     predecessors = [entry["id"] for entry in jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(predecessors), "--kill-on-invalid-dep=yes"] if predecessors else []
-    script = file.get("script")  # it is submitted from its own folder, beside the files that it needs
+    script = file.get("script")  # it is submitted from its own folder, next to the files that it needs
     argv = ["sbatch", "--parsable", *depends, *file.get("flags", []), script or file["name"] + ".sbatch"]
     argv += file.get("arguments", [])
     log.make_error_folder(job, file.get("error", ""))
@@ -96,7 +97,8 @@ def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
 
 
 def _export_too(variables: dict[str, str]) -> dict[str, str]:
-    """Return the variables of a run, and with them the list of what sbatch exports, if the login sets one that lacks them."""
+    """Return the variables of a run. If the login lists the variables that sbatch exports and the list lacks these, also return
+    an extended list."""
     names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
     if "ALL" in names:
         return variables
@@ -105,10 +107,11 @@ def _export_too(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _make_places(job: Job) -> dict[str, str]:
-    """Return where the jobs put temporary files, below the run's folder, and where libraries keep files from one run to the
-    next.
+    """Return the folders for the jobs' temporary files, below the run's folder, and for the files that libraries keep from one
+    run to the next.
 
-    If no path to that folder is short enough for sockets, they use the folder that the cluster sets for them.
+    If no path to the folder for temporary files is short enough for sockets, the jobs use the folder that the cluster sets for
+    them.
     """
     places = scratch.make_caches(commands.environment())
     temporary = scratch.make_shared(job, _is_on_one_machine)
@@ -123,10 +126,10 @@ def _is_on_one_machine() -> bool:
 
 
 def _show_queue(job: Job, *, cancel_last: bool) -> None:
-    """Keep the queue as it is once every job that waits has its reason, then cancel the last job if `cancel_last`.
+    """Record the queue as soon as every waiting job has a reason, then cancel the last job if `cancel_last` is set.
 
-    For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others use,
-    the next job may be theirs, so the wait for that is shorter.
+    For a second after sbatch, no job has a reason, and for another second, none is next in line. On a cluster that others use,
+    the next job may be theirs, so the wait for a job that is next is shorter.
     """
     start_s, nap = time.monotonic(), 0.1
     while True:

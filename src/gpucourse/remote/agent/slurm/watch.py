@@ -1,4 +1,4 @@
-"""Watching a run under Slurm: one question at a time, every change reported once, and the end written down."""
+"""Watching a run under Slurm: one question at a time, every change reported once, and the end recorded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CODES = {"timed_out": 124, "lost": _KILLED, "cancelled": _TERMINATED}
 _GRAVEST_FIRST = ("timed_out", "lost", "exited", "cancelled")
 _RANK_NOTE = re.compile(
     r"(\d{1,3}(?= \S+ \d)|-(?= \S+ -)) (\S+) (\d+(?:\.\d+)?|-)\n"
-)  # without the end of its line it is not complete
+)  # without its line break, a note is not complete
 
 
 def look(job: Job) -> list[Row]:
-    """Return the rows as they are now. When the last one has ended, the end is written down.
+    """Return the rows as they are now. When the last job has ended, record how the run ended.
 
-    If Slurm does not answer, the rows are those of the last look; that is reported once, and again when it answers.
+    If Slurm does not answer, return the rows of the last look. That is reported once, and once more when Slurm answers again.
     """
     with job.holding(jobs.WATCH):
         if job.has("done"):
@@ -75,7 +75,7 @@ def describe_state(job: Job) -> Row:
 
 
 def describe_later_jobs(job: Job) -> Row:
-    """Return the later jobs as they are now. When the last of them has ended, the folder for temporary files is removed."""
+    """Return the later jobs as they are now. When the last of them has ended, remove the folder for temporary files."""
     later = jobs.list_later_jobs(job)
     if job.has("done") and not later:
         scratch.remove(job)
@@ -83,7 +83,7 @@ def describe_later_jobs(job: Job) -> Row:
 
 
 def request_end(job: Job) -> list[str]:
-    """Cancel with scancel, without proof; return the jobs of the run that had not ended."""
+    """Cancel the run's jobs with scancel, without waiting for their end; return the jobs that had not ended."""
     jobs.recover(job)
     if not job.has("cancelled"):
         job.write("cancelled", {})
@@ -97,8 +97,8 @@ def request_end(job: Job) -> list[str]:
 
 
 def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
-    """Wait until Slurm reports that every job for which `request_end` was called has ended, and end those that the run's own
-    jobs submitted; return the state. Raises Controller if they do not end."""
+    """Wait until Slurm reports that every job for which `request_end` was called has ended, and end the jobs that these
+    submitted; return the state. Raises Controller if they do not end."""
     deadline = time.monotonic() + proof_s
     rows: list[Row] = []
     for _ in _nap_until(deadline):
@@ -135,7 +135,7 @@ def _scancel(job: Job, numbers: list[str]) -> None:
 
 
 def _nap_until(deadline: float) -> Iterator[None]:
-    """Yield at once, then after naps that grow, until that time by the monotonic clock."""
+    """Yield immediately, then after naps of growing length, until `deadline` on the monotonic clock."""
     nap = 0.05
     yield
     while time.monotonic() < deadline:
@@ -145,7 +145,7 @@ def _nap_until(deadline: float) -> Iterator[None]:
 
 
 def _query_rows(job: Job, old_rows: list[Row]) -> list[Row]:
-    """Return the rows with Slurm's current answer; for jobs that it has forgotten, with the answer of the accounting or the
+    """Return the rows with Slurm's current answer. For jobs that Slurm has forgotten, use the answer of the accounting or the
     job's own note."""
     open_rows = [row for row in old_rows if not words.is_over(row)]
     if not open_rows:
@@ -188,7 +188,7 @@ def _ask_accounts(numbers: list[str]) -> dict[str, Row]:
 
 
 def _ask_details(numbers: list[str]) -> dict[str, Row]:
-    """Return the answer of scontrol on these jobs; nothing on those that it has forgotten."""
+    """Return scontrol's answer about these jobs, without those that it has forgotten."""
     details: dict[str, Row] = {}
     for number in numbers:
         try:
@@ -199,8 +199,8 @@ def _ask_details(numbers: list[str]) -> dict[str, Row]:
 
 
 def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
-    """Return scontrol's answer on tasks of arrays that squeue did not name: while they wait, squeue leaves out the last task of
-    an array with a step, and all that do not fit into its line."""
+    """Return scontrol's answer about tasks of arrays that squeue did not name. While tasks wait, squeue leaves out the last
+    task of an array with a step, and all tasks that do not fit into its line."""
     tasks = [row for row in missing if "_" in row["job"]]
     details = _ask_details(_list_numbers(tasks))
     answers = {row["job"]: details.get(row["job"]) or details.get(row["job"].partition("_")[0]) for row in tasks}
@@ -214,12 +214,13 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
     if not younger:
         return answers
-    numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # one that was requeued counts as submitted then
+    numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # requeuing a job renews its submit time
     return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in numbers}
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
-    """Return how a job ended by the note that it left; FORGOTTEN if it left none. The note does not show who sent a signal."""
+    """Return how a job ended, according to the note that it left; FORGOTTEN if it left none. The note does not show who sent a
+    signal."""
     try:
         with open(job.path("ended-" + job_id)) as file:
             code = int(file.read())
@@ -297,7 +298,7 @@ def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
 
 def _read_rank_notes(job: Job, *, killed: bool) -> list[Row]:
     """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` contains code, node and time. With `killed`, a
-    rank that has begun and whose end was not written down counts as ended with its job."""
+    rank that has begun and whose end was not recorded counts as killed with its job."""
     ends: list[Row] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")
@@ -310,7 +311,7 @@ def _read_rank_notes(job: Job, *, killed: bool) -> list[Row]:
 
 
 def _epoch(moment: str | None) -> float | None:
-    """Return a time of Slurm as seconds; None if it is none."""
+    """Return one of Slurm's times as seconds since the epoch; None if the text is not a time."""
     try:
         return time.mktime(time.strptime(moment or "", "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
@@ -318,6 +319,6 @@ def _epoch(moment: str | None) -> float | None:
 
 
 def _find_last_note(job: Job, rows: list[Row]) -> float:
-    """Return when the last job wrote down its end; the current time if one could not."""
+    """Return when the last job recorded its end; the current time if a job could not."""
     times = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
     return max(times) if times and len(times) >= len(rows) else time.time()

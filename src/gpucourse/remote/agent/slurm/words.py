@@ -49,13 +49,15 @@ STATES = {
 }
 
 AT_WORK = ("idle", "mixed", "allocated", "completing", "planned")
-"""The states of a node that is as it should be: a lab that is deployed again may have jobs."""
+"""The states of a healthy node: a lab that is deployed again may have jobs."""
 NODE_FLAGS = "-+$^@#%!~"
-"""What sinfo puts behind a state (24.11: `mixed-`, planned for a job), except `*`: it does not answer."""
+"""The flags that sinfo adds at the end of a state (24.11: `mixed-`, planned for a job), except `*`, which means that the node
+does not answer."""
 
 FAILED_START = "launch failed requeued held"
 SIGNALLED = "a signal ended it"
-"""Ours: the reason of a job that left a note of it. Slurm has forgotten whether that was its time limit or a scancel."""
+"""Our own reason for a job whose note says that a signal ended it. Slurm has forgotten whether that was its time limit or a
+scancel."""
 
 # The reason why a job waits, in plain words. A reason that is not here is shown as it is.
 REASONS = {
@@ -63,7 +65,7 @@ REASONS = {
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
     "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
-    "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
+    "JobArrayTaskLimit": "as many tasks of its array are already running as its limit allows",
     "BeginTime": "its start time has not come yet",
     "JobHeldUser": "a user holds it",
     "JobHeldAdmin": "the administrator holds it",
@@ -120,17 +122,18 @@ def explain_reason(reason: str) -> str:
 
 
 def queue(text: str) -> dict[str, Row]:
-    """Parse the output of squeue with the format QUEUE; return it by the job's number (`12`, or `7_3` for a task)."""
+    """Parse the output of squeue with the format QUEUE; return one row for each job, by the job's number (`12`, or `7_3` for a
+    task)."""
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
         job, job_phase = row.pop("job"), phase(row["state"])
-        row.update({"started": ""} if job_phase == WAITING else {"reason": ""})  # a start that is only planned is none
-        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # its time limit is no end
+        row.update({"started": ""} if job_phase == WAITING else {"reason": ""})  # a planned start does not count
+        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # the end of its time limit does not count
     return jobs
 
 
 def details(text: str) -> dict[str, Row]:
-    """Parse the output of `scontrol show job -o`: one line a job, or a task of an array; the array's own line is for its
+    """Parse the output of `scontrol show job -o`: one line for each job or task of an array. The array's own line covers its
     waiting tasks."""
     jobs: dict[str, Row] = {}
     for line in text.splitlines():
@@ -190,14 +193,14 @@ def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = F
 
 
 def usable(state: str) -> bool:
-    """Return whether a node in that state of sinfo accepts jobs now or when those on it have ended. `*` means: does not
-    answer."""
+    """Return whether a node in this state of sinfo accepts jobs, now or once its current jobs have ended. `*` means that it
+    does not answer."""
     # A node is `unknown` for some seconds after the controller has started.
     return not state.endswith("*") and state.rstrip(NODE_FLAGS) in (*AT_WORK, "reserved", "unknown")
 
 
 def gpus(gres: str) -> int:
-    """Return how many GPUs `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100` mean."""
+    """Return how many GPUs there are in `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100`."""
     total = 0
     for part in re.sub(r"\([^)]*\)", "", gres).split(","):
         words = part.split(":")
@@ -212,7 +215,7 @@ def count_held_gpus(text: str) -> int:
 
 
 def code(text: str) -> int | None:
-    """Return the shell's exit code of Slurm's `code:signal`; None if there is none."""
+    """Return the shell's exit code for Slurm's `code:signal`; None if the text contains none."""
     first, _, signal = text.partition(":")
     if not first.isdigit():
         return None
@@ -221,7 +224,7 @@ def code(text: str) -> int | None:
 
 
 def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
-    """Return the processes that failed according to srun, in that order: (number, exit code, node)."""
+    """Return the processes that failed according to srun, in the order of its messages, as (number, exit code, node)."""
     failures: list[tuple[int, int, str]] = []
     for line in text.splitlines():
         failure = _TASK_FAILED.match(line)
@@ -233,7 +236,7 @@ def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
 
 
 def hosts(spelled: str) -> list[str]:
-    """Return the nodes of a list as Slurm writes it: `head,node[01-03,7]`."""
+    """Return the nodes in a list as Slurm writes it: `head,node[01-03,7]`."""
     names: list[str] = []
     for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
         names += [name + number for number in _expand(numbers)] if numbers else [name]
@@ -241,7 +244,7 @@ def hosts(spelled: str) -> list[str]:
 
 
 def _expand(spelled: str) -> list[str]:
-    """Return the numbers that `01-03,7` means, as wide as they are written."""
+    """Return the numbers in a list such as `01-03,7`, with their leading zeros."""
     numbers: list[str] = []
     for part in spelled.split(","):
         low, _, high = part.partition("-")

@@ -1,14 +1,14 @@
 """Notes the size of each process group that a rank makes, so that the world of a run can be compared with its plan.
 
-torch 2.5 and later load this by themselves, by the entry point `torch.backends` beside it: nothing is imported for a script
-that does not import torch, and no script is changed. A line with 0 means that torch was imported, each other line is the size
-of a group. It must run with the Python of any node.
+torch 2.5 and later load this module themselves, through the entry point `torch.backends` next to it: nothing is imported for a
+script that does not import torch, and no script is changed. A line with 0 means that torch was imported; every other line is
+the size of a group. The module must run with the Python of any node.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
-A group whose ranks torch only simulates is no group of the run's ranks: a script makes one to predict something, such as the
-memory of a rank among 64. For such a group a word is written instead of a size.
+A group whose ranks torch only simulates is not a group of the run's ranks: a script makes it to predict something, such as the
+memory that one rank among 64 needs. For such a group, a word is written instead of a size.
 
-It wraps the function with which torch keeps a group that was made, not init_process_group itself: if that fails, its traceback
+The module wraps the function with which torch stores a new group, not init_process_group itself: if that fails, its traceback
 must contain only lines of the script and of torch.
 """
 
@@ -25,11 +25,11 @@ SIMULATED = {"fake", "threaded"}
 
 
 def note_groups() -> None:
-    """Note that torch is here, and from now on the size of every default process group that this process makes."""
+    """Record that torch was imported and, from now on, the size of every default process group that this process makes."""
     path = os.environ.get(FILE)
     module: Any = sys.modules.get(MODULE)
     keep = getattr(module, FUNCTION, None)
-    if path is None or keep is None:  # no rank of a run, or a torch that keeps its groups in another way
+    if path is None or keep is None:  # not a rank of a run, or a torch that keeps its groups in another way
         return
     _note(path, 0)
 
@@ -54,4 +54,4 @@ def _note(path: str, size: int | str) -> None:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"{size}\n")
     except OSError as error:  # the script must run all the same
-        sys.stderr.write(f"gpucourse: the size of the process group is not kept: {error}\n")
+        sys.stderr.write(f"gpucourse: the size of the process group is not recorded: {error}\n")

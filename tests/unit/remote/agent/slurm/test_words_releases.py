@@ -123,7 +123,7 @@ def test_parse_failed_tasks_finds_the_first(release: Release) -> None:
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("sbatch --gres=gpu:2", "no set of nodes of this cluster can ever give"),
+        ("sbatch --gres=gpu:2", "no set of nodes of this cluster can ever provide"),
         ("sbatch -p cpu", "no such partition"),
         ("sbatch --bogus=1", "does not understand the file"),
         ("sbatch --array=9-x", "is not an array, or has a number that this cluster does not accept"),

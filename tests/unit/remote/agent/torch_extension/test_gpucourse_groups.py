@@ -80,7 +80,7 @@ def test_note_groups_changes_nothing_outside_a_run(
     monkeypatch.setenv(rank.GROUP_FILE, str(tmp_path / "gone/0.group"))
     load().note_groups()
     fake_torch._update_default_pg(Group())
-    assert "the size of the process group is not kept" in capsys.readouterr().err
+    assert "the size of the process group is not recorded" in capsys.readouterr().err
     assert rank.largest_group(str(tmp_path / "gone/0.group")) is None
 
 
