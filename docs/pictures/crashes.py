@@ -58,7 +58,7 @@ def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
     least = 100 * (cost_s / best + best / 2 / mtbf_s)
     picture = Canvas(
         "The interval between saves",
-        f"Three curves over the interval between two saves, for a save of {cost_s:g} s and a failure in 4 hours on average. "
+        f"Three curves over the interval between two saves, for a save of {cost_s:g} s and one failure in 4 hours on average. "
         "The share of time that saves take falls with the interval; the share that crashes lose grows with it. Their sum is "
         f"smallest at {best:.0f} s, where both are {least / 2:.2f} %, and is flat there: from a third to three times that "
         f"interval it stays below {_sum_percent(cost_s, mtbf_s, 3 * best):.1f} %.",

@@ -33,7 +33,8 @@ def draw_mesh_on_nodes() -> Canvas:
         "One mesh on two nodes, in two orders",
         "Two charts of two nodes with four ranks each. On the left tp varies slowest: the two slices of every stage lie on "
         f"different nodes, and all {across['tp']:,} bytes of their sums cross in a step. On the right tp varies fastest and "
-        f"pp slowest: slices are neighbours on a node, and only stages talk between nodes, {across['pp']:,} bytes in a step.",
+        "pp slowest: slices are neighbours on a node, and only stages communicate between nodes, "
+        f"{across['pp']:,} bytes in a step.",
         298,
     )
     for chart, order in enumerate(orders):

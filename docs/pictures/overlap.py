@@ -67,7 +67,7 @@ def draw_engines(chunks: int = 8) -> Canvas:
         "Three engines, one stream or three",
         f"Three charts of copy in, compute and copy out over time, for {chunks} chunks that take one unit on each engine. In "
         f"one stream only one engine works at a time: {serial} units. With three streams and two buffers every third unit is "
-        f"lost to waiting for a free buffer: {two} units. With three buffers all engines work at once: {three} units.",
+        f"lost to waiting for a free buffer: {two} units. With three buffers all engines work at the same time: {three} units.",
         374,
     )
     scale = (760 - LEFT - 10) / charts[0][1].units
@@ -143,7 +143,7 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
     picture = Canvas(
         "Launches and kernels",
         f"Four charts of processor and GPU over time, for {kernels} kernels. A launch takes the processor {launch_us:g} us. "
-        f"With kernels of 2 us the GPU waits for each launch: {took[0]} us. As a graph all are launched at once, in "
+        f"With kernels of 2 us the GPU waits for each launch: {took[0]} us. As a graph, all are launched by one call, in "
         f"{graph_us:g} us, and the kernels follow each other: {took[1]} us. With kernels of 8 us the processor is ahead "
         f"anyway: {took[2]} us, and {took[3]} us as a graph.",
         398,

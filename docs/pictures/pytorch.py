@@ -91,7 +91,7 @@ def draw_formats() -> Canvas:
     picture = Canvas(
         "What three formats can hold",
         "Three bars on an axis of powers of two. float32 and bfloat16 reach from below 2 to the power of -126 up to 2 to the "
-        "power of 127; float16 from 2 to the power of -24 to 2 to the power of 15. Gradients about 2 to the power of -30 "
+        "power of 127; float16 from 2 to the power of -24 to 2 to the power of 15. Gradients of about 2 to the power of -30 "
         "become 0 in float16. Multiplied by 65,536, which is 2 to the power of 16, they lie within its range.",
         238,
     )
@@ -136,14 +136,14 @@ def list_repairs() -> list[tuple[str, list[str], float]]:
 
 
 def draw_repairs() -> Canvas:
-    """Draw what one repair gains beside the other faults, and what one fault costs beside a fast rest."""
+    """Draw the speed-up from repairing one of several faults, and the slowdown from the last fault that is left."""
     rows = list_repairs()
     whole, fast, alone, left = rows[0][2], rows[-1][2], rows[2][2], rows[3][2]
     picture = Canvas(
         "Repairing only one fault, and leaving only one",
-        f"Bars of time. With four faults the work takes {whole:.0f} units, of which fault c is {PARTS[2][1]:.0f}. Where only c "
-        f"is repaired, {alone:.0f} are left: {whole / alone:.1f} times as fast. Where all but c are repaired, {left:.0f} are "
-        f"left, and without c {fast:.0f}: the same fault now makes it {left / fast:.0f} times as slow.",
+        f"Bars of time. With four faults the work takes {whole:.0f} units, of which fault c takes {PARTS[2][1]:.0f}. If only c "
+        f"is repaired, {alone:.0f} are left: {whole / alone:.1f} times as fast. If all but c are repaired, {left:.0f} are "
+        f"left, and {fast:.0f} without c: the same fault now makes it {left / fast:.0f} times as slow.",
         214,
     )
     scale = 480 / whole

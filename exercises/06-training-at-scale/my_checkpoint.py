@@ -4,7 +4,7 @@ You will learn    what a training's state is besides its weights; how it is save
 You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
 Try it            gpucourse try 6.4
 Your part         both functions below. As delivered they keep only the weights; keep their names and parameters
-Reading           modules/06-training-at-scale/lesson-7-checkpoints.md, "What the state of a training run consists of"
+Reading           modules/06-training-at-scale/lesson-7-checkpoints.md, "The state of a training run"
 """
 
 from __future__ import annotations

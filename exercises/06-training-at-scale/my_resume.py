@@ -4,7 +4,7 @@ You will learn    how to tell a checkpoint that was cut short from a whole one; 
 You will produce  the two decisions that let a training survive the loss of a worker
 Try it            gpucourse try 6.5
 Your part         repair `latest` and `save_every`: both run as they are, but both are wrong; keep their names and parameters
-Reading           modules/06-training-at-scale/lesson-9-crashes.md, "Which checkpoint", "How often to save"
+Reading           modules/06-training-at-scale/lesson-9-crashes.md, "Which checkpoint to load", "How often to save"
 """
 
 from __future__ import annotations

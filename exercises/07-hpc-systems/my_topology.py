@@ -4,7 +4,7 @@ You will learn    what `nvidia-smi topo -m` says; why groups and rings of GPUs a
 You will produce  a reader of the listing, the best groups for tensor parallelism, the best ring for an all-reduce
 Try it            gpucourse try 7.2
 Your part         the bodies of `read`, `find_groups` and `find_ring`; keep their names and parameters
-Reading           modules/07-hpc-systems/lesson-2-links.md, "What the listing says"
+Reading           modules/07-hpc-systems/lesson-2-links.md, "Reading the listing"
 """
 
 from __future__ import annotations

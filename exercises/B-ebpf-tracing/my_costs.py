@@ -4,7 +4,7 @@ You will learn    how launches and allocations follow from layers, prompt and to
 You will produce  the launches of every kernel and the blocks of every allocating function, equal to those in the trace
 Try it            gpucourse try B.2
 Your part         the bodies of `count_launches` and `count_blocks`; keep their names and parameters
-Reading           modules/B-ebpf-tracing/lesson-2-calls.md, "What a request costs"
+Reading           modules/B-ebpf-tracing/lesson-2-calls.md, "The calls of a request"
 """
 
 from __future__ import annotations

@@ -79,9 +79,9 @@ def test_a_number_is_used_as_often_as_the_matrix_has_rows() -> None:
 def test_spot_costs_what_the_price_table_says() -> None:
     shares = [[spot / price.usd_per_hour for spot in price.spot] for price in costs.prices()[0] if price.spot]
     low, high = (100 * limit(share for pair in shares for share in pair) for limit in (min, max))
-    assert f"**Spot** costs {low:.0f} to {high:.0f}% of the on-demand price, by type and zone;" in lesson("4")
+    assert f"**Spot** instances cost {low:.0f} to {high:.0f}% of the on-demand price, depending on type" in lesson("4")
     assert max(min(pair) for pair in shares) < 0.5
-    assert "in the cheapest zone it is less than half" in lesson("4")
+    assert "in the cheapest zone they cost less than half" in lesson("4")
     assert any(task.startswith("In its cheapest zone spot costs less than half.") for task in CATALOG.exercise("4.4")[1].tasks)
 
 
@@ -110,7 +110,7 @@ def test_the_training_state_of_a_model_is_sixteen_bytes_a_parameter() -> None:
     parameters = (64 + 1) * width + (width + 1) * width + (width + 1) * 10
     assert parameters == width**2 + 76 * width + 10
     assert f"At h = {width} that is {parameters:,} parameters and {16 * parameters / 1e6:.1f} MB." in lesson("5")
-    assert "A model of 7 billion has 112 GB" in lesson("5")
+    assert "A model of 7 billion parameters needs 112 GB" in lesson("5")
 
 
 def test_what_the_slow_training_reads_in_a_step() -> None:
@@ -128,10 +128,10 @@ def test_the_intervals_between_saves_are_youngs() -> None:
     assert quoted
     assert (float(quoted[1]), float(quoted[2])) == (best, round(100 * 2 / best, 2))
     costs_by_factor = [100 * (2 / (factor * best) + factor * best / 2 / (4 * 3600)) for factor in (3, 1)]
-    assert f"costs {costs_by_factor[0]:.1f} % in place of {costs_by_factor[1]:.1f} %" in words
+    assert f"you lose {costs_by_factor[0]:.1f} % instead of {costs_by_factor[1]:.1f} %" in words
     hours = 3 * 365 * 24 / 1000
     assert f"every {hours:.0f} hours" in words
-    assert f"then wants {math.sqrt(2 * 60 * hours * 3600) / 60:.0f} minutes" in words
+    assert f"the best interval is then {math.sqrt(2 * 60 * hours * 3600) / 60:.0f} minutes" in words
 
 
 SHARED_BYTES_PER_CLOCK = gpus.document()["shared_bytes_per_clock"]
@@ -169,16 +169,16 @@ def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
         name: find_share_of_peak(gpu, 2) for gpu in gpus.table() if (name := gpu.gpu.split()[0]) in {"T4", "L4", "V100", "A100"}
     }
     assert shares == {"T4": 12.5, "L4": 12.5, "V100": 25, "A100": 25}
-    assert "12.5 % of the peak at best, even if main memory were infinitely fast. It is the same on an L4" in text
+    assert "12.5 % of the peak at best, even if main memory were infinitely fast. An L4, which delivers" in text
     assert "A V100 or an A100 delivers 128 bytes for 64 multiply-adds: 25 %." in text
     per_clock, warp = SHARED_BYTES_PER_CLOCK[T4.capability], 32
     assert f"shared memory delivers {per_clock} bytes per clock" in text
     clocks, words = 4 * warp // per_clock, {2: "two", 4: "four", 8: "eight"}
-    assert f"takes {words[clocks]} clocks. Two requests take {words[2 * clocks]}," in text
-    assert f"multiply-adds for {words[2 * clocks * T4.cores_per_sm // warp]} warps but does so for one" in text
+    assert f"takes {words[clocks]} clocks. Two requests take {words[2 * clocks]} clocks." in text
+    assert f"multiply-adds for {words[2 * clocks * T4.cores_per_sm // warp]} warps, but performs them for one" in text
     assert f"one clock on most GPUs, {words[clocks]} on a T4" in lesson("5")
     assert SHARED_BYTES_PER_CLOCK[T4.capability] / 4 / T4.cores_per_sm == 0.25
-    assert "serves a quarter of a read per product. R = 4 needs twice that, R = 8 exactly that" in text
+    assert "serves a quarter of a read per product. R = 4 needs twice that, and R = 8 exactly that" in text
 
 
 def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outside: bool) -> int:
@@ -222,7 +222,7 @@ def test_a_link_of_nvlink_is_as_fast_as_the_data_sheets_say() -> None:
     generations = {gpu.link.split(",")[0]: gpu.link.split()[2] for gpu in gpus.table() if gpu.link.startswith("NVLink")}
     one_way = {name: int(both_ways) / 2 for name, both_ways in generations.items()}
     assert (one_way["NVLink 4"] / 18, one_way["NVLink 5"] / 18) == (25, 50)
-    assert f"NV12 {12 * 25}, NV18 {one_way['NVLink 4']:.0f}; 50 a link for NVLink 5: NV18 {one_way['NVLink 5']:.0f} |" in text
+    assert f"NV12 {12 * 25}, NV18 {one_way['NVLink 4']:.0f}; 50 per link for NVLink 5: NV18 {one_way['NVLink 5']:.0f} |" in text
 
 
 def test_how_long_a_gibibyte_takes_round_a_ring_of_eight() -> None:
@@ -288,7 +288,7 @@ SOURCED = {  # folder, file: words that a public source says, and words that it 
     "device plugin, README": (HPC, "lesson.md", "counts all processes of a card as one *fault domain*", "ends that process"),
     "device plugin, issue 843": (HPC, "lesson.md", "so the pod needs no `hostIPC: true`", "through the host's IPC"),
     "DAOS, release notes of 2.6": (HPC, DECISIONS, "since version 2.6 its metadata", "objects in persistent"),
-    "Resilient RoCE, ConnectX": (HPC, DECISIONS, "Classic RoCEv2 recovers badly from that", "and RDMA recovers badly"),
+    "Resilient RoCE, ConnectX": (HPC, DECISIONS, "Classic RoCEv2 recovers badly from a lost packet", "and RDMA recovers badly"),
     "PyTorch, CUDA semantics": (CUDA, "lesson-7-graphs.md", "in the order of their capture", "never run at the same time. "),
     "arxiv.org/abs/2307.08691": (CUDA, "lesson-12-attention.md", "version 2 (Dao, 2023", "2205.14135) is that softmax"),
     "arxiv.org/abs/2205.14135": (CUDA, "lesson-12-attention.md", "version 1 kept two", "FlashAttention keeps one number"),
