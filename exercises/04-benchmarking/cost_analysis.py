@@ -112,7 +112,7 @@ metrics = {
                                           and throughput(row["gpu"]) is None for row in rows),
     "simulated": None if really else "no GPU was measured: the costs are what-if, with real prices",
 }  # fmt: skip
-titles = {"instance": "instance", "share": "GPUs of it", "gpu": "GPU", "usd_per_hour": "$/h",
+titles = {"instance": "instance", "share": "its GPUs", "gpu": "GPU", "usd_per_hour": "$/h",
           "spot_usd_per_hour": "spot $/h", "tok_per_s": "tokens/s", "usd_per_million": "$/1M",
           "spot_usd_per_million": "spot $/1M",
           "usd_per_million_utilised": f"at {args.utilisation:g}%",

@@ -82,7 +82,10 @@ def test_spot_costs_what_the_price_table_says() -> None:
     assert f"**Spot** instances cost {low:.0f} to {high:.0f}% of the on-demand price, depending on type" in lesson("4")
     assert max(min(pair) for pair in shares) < 0.5
     assert "in the cheapest zone they cost less than half" in lesson("4")
-    assert any(task.startswith("In its cheapest zone spot costs less than half.") for task in CATALOG.exercise("4.4")[1].tasks)
+    assert any(
+        task.startswith("In its cheapest zone a spot instance costs less than half as much.")
+        for task in CATALOG.exercise("4.4")[1].tasks
+    )
 
 
 def test_first_call_question_does_not_offer_a_context_that_exists() -> None:

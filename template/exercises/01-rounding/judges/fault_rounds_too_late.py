@@ -10,7 +10,7 @@ WAYS = {"still": Way("4,096 ones in order give {given:g}, and in half precision 
 
 
 def judge(part: Part) -> None:
-    """Judge the function alone: the script around it would run at once."""
+    """Judge the function alone: the script around it would run immediately."""
 
     def add(left: float, right: float) -> float:
         return struct.unpack("e", struct.pack("e", left + right))[0]

@@ -12,11 +12,11 @@ WAYS = {
         ("add(*pair)", "sum(pair)"),
     ),
     "loses-one": Way(
-        "of {ones} numbers only {used} were used: a round over an odd count leaves one, which belongs to the next round",
+        "only {used} of {ones} numbers were used: a round over an odd count leaves one, which belongs to the next round",
         ("+ rest", ""),
     ),
     "in-order": Way(
-        "{ones} ones give {given:g}: you add each number to all before it, and from 2048 on a 1 is too small to count",
+        "{ones} ones give {given:g}: you add each number to the sum so far, and from 2048 on, 1 is too small to count",
         (
             "values = [add(*pair) for pair in zip(values[::2], values[1::2])] + rest",
             "values = [add(*values[:2]), *values[2:]]",

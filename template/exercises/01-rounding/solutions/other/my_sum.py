@@ -1,4 +1,4 @@
-"""The same by recursion: the sum of the first half and that of the second."""
+"""The same by recursion: the sum of the first half plus the sum of the second."""
 
 from __future__ import annotations
 
