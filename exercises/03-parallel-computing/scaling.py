@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def counts(maximum: int) -> list[int]:
-    """Return how many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
+    """Return how many workers to measure: 1, 2, 4, 8 ... and `maximum` itself."""
     return sorted({2**power for power in range(maximum.bit_length())} | {maximum})
 
 

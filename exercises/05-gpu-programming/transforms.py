@@ -30,7 +30,7 @@ def largest_prime_factor(length: int) -> int:
 
 
 def find_fast_length(minimum: int) -> int:
-    """Return the shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
+    """Return the shortest length of at least `minimum` points that has no prime factors but 2, 3, 5 and 7."""
     return next(length for length in range(minimum, 2 * minimum + 1) if largest_prime_factor(length) <= MAX_FACTOR)
 
 

@@ -43,7 +43,7 @@ class Shape:
 
     def last_parameters(self, *, is_only_stage: bool) -> int:
         """Return the parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first
-        one if one stage holds both (`alone`)."""
+        one if one stage holds both (`is_only_stage`)."""
         scores = 0 if is_only_stage and not self.gated else self.width * self.vocabulary
         return scores + self.width * (1 if self.gated else 2)
 

@@ -99,7 +99,7 @@ def half_type(device: torch.device) -> torch.dtype:
 
 
 def forward(model: Transformer, tokens: torch.Tensor, interval: int) -> torch.Tensor:
-    """Return the scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
+    """Return the scores; one of `interval` blocks keeps only its input, and computes the rest again in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
         is_checkpointed = interval and place % interval == 0

@@ -21,7 +21,7 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 
 
 class Links:
-    """Moves up to `most` bytes over each link. Use it in a `with`: the other process ends with it."""
+    """Moves up to `limit` bytes over each link. Use it in a `with`: the other process ends with it."""
 
     def __init__(self, limit: int) -> None:
         self._most = limit
@@ -88,7 +88,7 @@ class Links:
 
 
 def sizes_up_to(limit: int) -> list[int]:
-    """Return 64 KiB, then twice as much each time, up to `most` bytes."""
+    """Return 64 KiB, then twice as much each time, up to `limit` bytes."""
     sizes = [1 << 16]
     while 2 * sizes[-1] <= limit:
         sizes.append(2 * sizes[-1])

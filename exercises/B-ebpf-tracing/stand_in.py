@@ -57,7 +57,7 @@ def build(cache: Path | None = None, *, is_measured: bool = True) -> Path:
     """Return the folder with the runtime, the engine and the counter, built now or taken from `cache` (None: the user's cache).
 
     Raises UnsupportedMachine without Linux, without a compiler, or if the compiler cannot compile this; and on a computer with
-    a GPU, unless `measured` is false: a judge, which measures nothing, may use the stand-in anywhere.
+    a GPU, unless `is_measured` is false: a judge, which measures nothing, may use the stand-in anywhere.
     """
     if is_measured and Path("/dev/nvidia0").exists():
         raise UnsupportedMachine("this computer has a GPU, so the stand-in is refused here (--engine torch uses the GPU)")

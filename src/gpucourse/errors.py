@@ -71,7 +71,7 @@ class GpucourseError(Exception):
 
 
 def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
-    """Return ` Did you mean a or b?` with the known names whose similarity to the word (0 to 1) is at least `least`, nearest
+    """Return ` Did you mean a or b?` with the known names whose similarity to the word (0 to 1) is at least `cutoff`, nearest
     first; return an empty string if there are none. Names that are clearly less similar than the nearest one are left out. Case
     and leading dashes are ignored."""
     import difflib

@@ -31,7 +31,7 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 def find_home(environ: Mapping[str, str], remedy: str) -> Path:
     """Return the person's home folder: HOME or, if that is unset or empty, the account's.
 
-    Raises HomeMissing if it is not a folder, is closed to the person, or is `/`. The error's hint begins with `instead`, the
+    Raises HomeMissing if it is not a folder, is closed to the person, or is `/`. The error's hint begins with `remedy`, the
     command that needs no home.
     """
     home_name = environ.get("HOME", "")

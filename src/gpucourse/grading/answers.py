@@ -211,7 +211,7 @@ def count_attempts(question: Question) -> int:
 
 
 def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> float:
-    """Return the credit for an answer, from -1 to 1, after `wrong` wrong attempts, including this one if it is wrong."""
+    """Return the credit for an answer, from -1 to 1, after `wrong_count` wrong attempts, including this one if it is wrong."""
     wrong_count = min(wrong_count, count_attempts(question))
     final = wrong_count == count_attempts(question)
     if question.kind != "choice":

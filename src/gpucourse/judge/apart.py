@@ -306,7 +306,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
     """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in the folders
-    `more`."""
+    `extra_paths`."""
     sys.path += [folder for folder in map(str, (path.parent, *extra_paths)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:

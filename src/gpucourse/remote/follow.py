@@ -68,7 +68,7 @@ class FollowTimes:
     silence_s: float = SILENCE_S
 
     def is_over(self, seconds: float, byte_count: int) -> bool:
-        """Return whether the time is over after `seconds`, when `received` bytes of logs have arrived."""
+        """Return whether the time is over after `seconds`, when `byte_count` bytes of logs have arrived."""
         if self.until is not None and time.monotonic() >= self.until:
             return True
         return self.limit_s is not None and seconds >= self.limit_s + extra_s(byte_count)

@@ -130,7 +130,7 @@ class Source:
 
 
 class LineLimit:
-    """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may arrive in several pieces."""
+    """Cuts the lines of one log after `limit` bytes, and says how much is left out. A line may arrive in several pieces."""
 
     def __init__(self, file: str, limit: int = MAX_LINE) -> None:
         self._file, self._most = file, limit

@@ -15,7 +15,7 @@ MAX_PIECE = 64 << 10  # a line without a newline is broken at this length, so th
 class LogPipe:
     """Prints what `feed` receives from any thread, line by line; parts of two lines are never mixed.
 
-    With `fold`, lines of launchers and libraries are counted, not printed. `most` is the number of bytes of a line that are
+    With `fold`, lines of launchers and libraries are counted, not printed. `limit` is the number of bytes of a line that are
     printed, or None for all. A line waits for its newline, however long that takes, because a pause of the writer must not
     split it.
     """

@@ -119,7 +119,7 @@ class LogScreen:
         """Return, in the order of the ranks, the incomplete lines: progress bars, and what a rank wrote before it fell silent.
         Ranks that failed and ranks that have printed nothing yet have a line as well.
 
-        If there are more than `most` lines, return the worst and how many are left out: ranks that failed come first, then
+        If there are more than `limit` lines, return the worst and how many are left out: ranks that failed come first, then
         those that have made the least progress. If most ranks are silent, only some are meant to print, so the silent ones come
         last.
         """

@@ -140,5 +140,5 @@ def text_of(content: Content) -> str:
 
 
 def style_of(content: Content, default: Style = "") -> Style:
-    """Return the style of a cell, or `otherwise` if it has none."""
+    """Return the style of a cell, or `default` if it has none."""
     return default if isinstance(content, str) else content.style or default

@@ -28,7 +28,7 @@ _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
 def refuse_links(path: Path, root: Path) -> None:
-    """Check that no part of `path` below the folder `inside` is a link: a file written there would be stored elsewhere, and one
+    """Check that no part of `path` below the folder `root` is a link: a file written there would be stored elsewhere, and one
     read there would not belong to the run. Raises StorageError."""
     place = root
     for part in path.relative_to(root).parts:

@@ -46,7 +46,7 @@ class Budget:
         return self.remaining is None or not usd or usd <= self.remaining
 
     def check(self, usd: Decimal, *, over_budget: bool, command: str, remedy: str = LESS) -> None:
-        """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `less`: what costs less.
+        """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `remedy`: what costs less.
 
         Raises UsageError if it does, unless `over_budget`.
         """
@@ -84,7 +84,7 @@ def reserve(
     over_budget: bool,
 ) -> Iterator[None]:
     """Check the budget and record what the lab is about to cost, under one lock; it stays on record during the block, where
-    other commands see it. `less`, `command`, `over_budget`: see `Budget.check`.
+    other commands see it. `remedy`, `command`, `over_budget`: see `Budget.check`.
 
     Raises StackBusy, and UsageError if that is more than is left.
     """

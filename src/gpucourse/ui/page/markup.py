@@ -68,7 +68,7 @@ def show_seconds(seconds: float | None) -> str:
 
 
 def show_words(content: Content, default: Style = "") -> Markup:
-    """Return a sentence as HTML, with the parts between backticks as code. It has its own style, or `otherwise` if it has
+    """Return a sentence as HTML, with the parts between backticks as code. It has its own style, or `default` if it has
     none."""
     words, style = html.mark_code(clean(text_of(content))), style_of(content, default)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words
