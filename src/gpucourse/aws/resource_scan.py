@@ -172,8 +172,8 @@ def _make_unseen_resource(kind: Kind, project_tags: Mapping[str, str], region: s
 
 
 def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> tuple[list[str], str]:
-    """Return the enabled regions, except `known_regions`, that contain resources of the course; and why some could not be checked,
-    empty if all were.
+    """Return the enabled regions, except `known_regions`, that contain resources of the course; and why some could not be
+    checked, empty if all were.
 
     One call per region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
     """

@@ -96,8 +96,8 @@ class OwnOutput:
 
 
 def last_words(stderr: bytes, limit: int) -> str:
-    """Return the end of what a command printed, at most `limit` bytes of it, in printable form; for a Python traceback, only the
-    last line."""
+    """Return the end of what a command printed, at most `limit` bytes of it, in printable form; for a Python traceback, only
+    the last line."""
     lines = stderr[-limit:].decode("utf-8", "replace").strip().splitlines()
     return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 

@@ -41,7 +41,8 @@ class Region:
         return Group(*self._rows)
 
     def paint(self, rows_above: Sequence[Text], rows: Sequence[Text]) -> None:
-        """Let `rows_above` (finished lines) scroll away and show `rows` below them, in a single write, so that nothing flickers."""
+        """Let `rows_above` (finished lines) scroll away and show `rows` below them, in a single write, so that nothing
+        flickers."""
         width, height = self._out.size()
         if not self._rows:
             self._page = self._out.apart, self._out.written_at

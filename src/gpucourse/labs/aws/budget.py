@@ -1,6 +1,6 @@
 """The learner's budget, and the one place that refuses to exceed it: before `deploy`, `start` and `extend`.
 
-A killed command's others counts until the account shows the result: see `follow_account`.
+A killed command's reservation counts until the account shows the result: see `follow_account`.
 """
 
 from __future__ import annotations
@@ -92,32 +92,32 @@ def reserve(
     with context.lock("budget", command.removeprefix("gpucourse ")):
         read_budget(context, {deployment.stack}).check(usd, remedy=remedy, command=command, over_budget=over_budget)
         booked = Reservation(usd_per_hour=f"{per_hour:.4f}", until=until.isoformat(timespec="seconds"))
-        deployment.cloud.others = booked
+        deployment.cloud.reservation = booked
         deployments.save(context.paths, deployment, error=deployment.error)
     try:
         yield
     finally:
-        if deployment.cloud.others is booked:  # else the block has replaced it
-            deployment.cloud.others = None
+        if deployment.cloud.reservation is booked:  # else the block has replaced it
+            deployment.cloud.reservation = None
         deployments.save(context.paths, deployment, error=deployment.error)
 
 
 def follow_killed_commands(context: Context) -> None:
     """From the account, update the records of labs whose last command was killed.
 
-    If the account does not answer, the others of the command still counts, and a note says so.
+    If the account does not answer, the reservation of the command still counts, and a note says so.
     """
     for record in deployments.readable(context.paths)[0]:
-        if not isinstance(record, AwsDeployment) or record.cloud.others is None:
+        if not isinstance(record, AwsDeployment) or record.cloud.reservation is None:
             continue
         with try_lock(context.paths.lock(record.stack), "look at the budget") as free:
             lab = deployments.load_as(context.paths, record.stack, AwsDeployment) if free else None
-            if lab is None or lab.cloud.others is None:  # a command is working on it, or was a moment ago
+            if lab is None or lab.cloud.reservation is None:  # a command is working on it, or was a moment ago
                 continue
             try:
                 follow_account(context, lab)
             except GpucourseError as error:
-                text = f"the others of a killed command for {lab.stack} still counts: {error.what}"
+                text = f"the reservation of a killed command for {lab.stack} still counts: {error.what}"
                 context.watch(Note(text=text, level="warning"))
 
 
@@ -135,13 +135,13 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
     with suppress(PermissionRefused):
         scheduled = schedule.read_scheduled_ends(account, stack=deployment.uid)
     ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires)
-    booked, cloud.others = cloud.others, None
+    booked, cloud.reservation = cloud.reservation, None
     recorded = parse_moment(cloud.expires)
     if all(instance.id in scheduled for instance in alive):
         end = max((scheduled[instance.id] - schedule.AFTER for instance in alive), default=recorded)
         cloud.expires = max(recorded, end).isoformat(timespec="seconds")
     elif booked is not None and (tagged := _read_tagged_end(alive)) and tagged > recorded:
-        cloud.others = replace(booked, until=tagged.isoformat(timespec="seconds"))
+        cloud.reservation = replace(booked, until=tagged.isoformat(timespec="seconds"))
     deployments.save(context.paths, deployment, error=deployment.error)
 
 

@@ -45,7 +45,10 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`. A missing daemon is started; a daemon that has another
-    configuration, or is named in `restarts`, is restarted. Return whether anything had to start. Raises DaemonFailed, OSError."""
+    configuration, or is named in `restarts`, is restarted. Return whether anything had to start.
+
+    Raises DaemonFailed, OSError.
+    """
     stale = _configure(machine) | set(restarts)
     has_started = False
     for name in list_daemons(machine):

@@ -33,8 +33,8 @@ class LogStreams:
             self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
 
     def send(self, *, whole: bool, ended_names: Collection[str] = ()) -> bool:
-        """Send what is new: one piece of each log, but all of it for the logs in `ended_names` and, with `whole`, for every log.
-        Return whether anything was new."""
+        """Send what is new: one piece of each log, but all of it for the logs in `ended_names` and, with `whole`, for every
+        log. Return whether anything was new."""
         has_sent = False
         for name, stream in self.streams.items():
             with suppress(FileNotFoundError):  # the run was removed meanwhile
