@@ -121,7 +121,7 @@ def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Co
     with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
         plan.check_growth(Quotas(an_account(31.0)), larger, standing)
     first, ask = caught.value.hint.split("\n")
-    assert first == "--nodes 3 fits into the quota as it is"
+    assert first == "--nodes 3 fits the present quota"
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
