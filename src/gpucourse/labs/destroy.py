@@ -112,7 +112,7 @@ def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
     other_labs = [lab for lab in labs if not find_target(lab.target).forgettable]
     reasons = [
-        f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, which can always be reached")
+        f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer")
         for lab in other_labs
     ]
     if other_labs and len(other_labs) == len(labs) and not everything:

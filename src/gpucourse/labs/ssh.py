@@ -75,7 +75,8 @@ def find_config(environ: Mapping[str, str]) -> Path:
         raise MissingError("HOME is not set to a folder, so there is no ~/.ssh/config", hint="export HOME=/home/you")
     if home.resolve() != find_registered_home().resolve():
         raise UsageError(
-            f"OpenSSH reads {find_registered_home()}/.ssh/config, but HOME is {home}", hint="set HOME to the home folder of your account"
+            f"OpenSSH reads {find_registered_home()}/.ssh/config, but HOME is {home}",
+            hint="set HOME to the home folder of your account",
         )
     try:
         root, config = home.resolve(), name_own_config(home).resolve(strict=False)

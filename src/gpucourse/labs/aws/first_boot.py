@@ -114,7 +114,7 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
     word, _, text = body.partition("\n")
     if not result.ok or not word:
         raise InfrastructureError(
-            f"{link.node.name} does not report the progress of its set-up: {result.stderr.decode(errors='replace').strip()[-300:]}",
+            f"{link.node.name} does not report its set-up progress: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
     return simulated == "simulated", word, text[-_MAX_TEXT:]

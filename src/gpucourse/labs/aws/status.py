@@ -91,7 +91,7 @@ def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
     """Return a warning about instances that still cost money according to the ledger although no lab is on record."""
     spans = ledger.read(paths.ledger).open()
     items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
-    return [f"no lab is on record, but the ledger says that these cost money: {items}. To see them: gpucourse leaks"] if items else []
+    return [f"no lab is on record, but the ledger says that these cost money: {items}. Check: gpucourse leaks"] if items else []
 
 
 def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:

@@ -154,7 +154,7 @@ class HereLab:
             **more,
         }
         words = [sys.executable, "-I", "-S", str(Path(driver.__file__)), verb, str(layout.description(self.paths.nodes, NODE))]
-        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all with that mark.
+        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all with it.
         mark = {processes.STACK: self.deployment.uid} if verb == "up" else {}
         environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(spec), **mark}
         try:

@@ -214,7 +214,7 @@ def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]
             with open_hosts(context, alone) as lab:
                 lab.down(context.watch)
         except GpucourseError as error:
-            text = f"{node.user}@{node.address} is no longer part of the lab, and files of gpucourse may be left there: {error.what}"
+            text = f"{node.user}@{node.address} is no longer part of the lab, and its files may be left there: {error.what}"
             context.watch(Note(text=text, level="warning"))
 
 
