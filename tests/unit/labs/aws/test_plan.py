@@ -146,7 +146,7 @@ def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> N
     head, workers, burst, disk, throughput, address, _storage = lab_plan.charges
     assert [str(head.units), str(workers.units)] == ["1", "3"]
     assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
-    assert (throughput.what, str(throughput.units)) == ("1125 MB/s more of disk", str(3 * 375))
+    assert (throughput.what, str(throughput.units)) == ("1125 MB/s of additional disk throughput", str(3 * 375))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
     assert all(line.rate.source and line.rate.date for line in lab_plan.charges)
     assert lab_plan.per_hour == sum(line.per_hour for line in lab_plan.charges)
