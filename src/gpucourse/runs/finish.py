@@ -35,7 +35,7 @@ _MAX_NOTES = 20
 """The largest number of uncollected files that the screen names."""
 
 _JUDGING = threading.Lock()
-"""Several runs may be collected at the same time. Drawing and judging each have one process, which handles one run at a time."""
+"""Several runs may be collected at the same time. Drawing and judging each have one process, which takes one run at a time."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
