@@ -1,7 +1,7 @@
 """Ends this node when nobody has used it for a while. A timer runs it each minute; idle.json shows what it saw.
 
 A node is in use while it is being set up, during a hold, while a job of the course or of the scheduler exists, while an SSH
-session is open, or while a GPU works at 5% or more. It is also in use while another node that shares its lab folder is.
+session is open, or while a GPU works at 5% or more. If the lab's nodes share a folder, also while another node is in use.
 Once none of this was true for IDLE_SECONDS without a break, the node powers itself off, which terminates the instance.
 
     /var/lib/gpucourse/ready, failed    the set-up has ended, one way or the other
