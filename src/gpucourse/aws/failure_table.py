@@ -26,7 +26,7 @@ HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws log
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 COST_EXPLORER = (
     "an administrator of the account opens https://console.aws.amazon.com/costmanagement/home once, which enables it; the "
-    "first data takes a day. Until then: gpucourse cost, which keeps its own accounts"
+    "first data takes a day. Until then: gpucourse cost, which does its own accounting"
 )
 ADMINISTRATOR = (
     "ask someone with administrator rights to do this or to allow it to this identity: the course's policy does not allow it"
@@ -168,7 +168,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("DataUnavailable*",),
         "account",
         "Cost Explorer has no data of this account yet",
-        "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which keeps its own accounts",
+        "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which does its own accounting",
     ),
     FailureRow(
         ("UnauthorizedOperation", "AccessDenied*", "AuthorizationError", "NotAuthorized"),

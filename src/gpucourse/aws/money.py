@@ -168,14 +168,14 @@ class PriceBook:
     def _read_on_demand_price(self, name: str) -> Rate:
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
-            raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
+            raise MissingError(f"there is no price for {name} in the shipped table", hint="choose a type of the course")
         return _make_rate(hardware().prices["on_demand"], price, self._price_note())
 
     def _read_spot_price(self, name: str) -> Rate:
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
         if low_high is None:
             on_demand = self._read_on_demand_price(name)
-            return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
+            return replace(on_demand, note="no spot price is known here; this is the on-demand price, which spot never exceeds")
         low, high = low_high
         note = f"the most expensive zone; the cheapest was ${low}" if low != high else ""
         return _make_rate(hardware().prices["spot"], high, note)
@@ -213,7 +213,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """Return the largest hourly charges of this lab: instances, root disks, public addresses, shared storage."""
+    """Return the maximum hourly charges of this lab: instances, root disks, public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     count = disks = throughput = 0

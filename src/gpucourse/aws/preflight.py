@@ -39,7 +39,7 @@ _OPEN_BILLING = (
 )
 _MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file for a budget that sends mail"
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
-_FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
+_FREE = "meanwhile, free of charge: --target here on a laptop with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
 
 
@@ -143,10 +143,10 @@ def find_terraform(facts: LabEnvironment) -> Verdict:
 def find_key(facts: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
     if not facts.public_key:
-        return "ok", "made with the first deploy", ""
+        return "ok", "created with the first deploy", ""
     kind = facts.public_key.split(maxsplit=1)[0]
     if kind not in {"ssh-ed25519", "ssh-rsa"}:
-        return "missing", f"EC2 accepts ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
+        return "missing", f"EC2 accepts ed25519 and RSA keys, not {kind}", "create another: ssh-keygen -t ed25519"
     return "ok", kind, ""
 
 
@@ -180,7 +180,7 @@ def find_identity(facts: LabEnvironment) -> Verdict:
     identity = facts.account.identity()
     if identity.root:
         detail = f"account {identity.account}, as its root user, who may do anything, even by mistake"
-        return "warning", detail, "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
+        return "warning", detail, "create a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
     return "ok", f"account {identity.account}, as {identity.arn.rpartition(':')[2]}", ""
 
 
@@ -247,9 +247,9 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 
 
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
-    """Check that a role of AWS's own exists. The account needs it for its first use of a service, which `first` names."""
+    """Check that one of AWS's own roles exists. The account needs it for its first use of a service, which `first` names."""
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
-        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
+        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity may"
         return "warning", detail, mend
     return "ok", role, ""
 
@@ -310,7 +310,7 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
         return Finding(what=subject, state="ok", detail=detail)
     page = quota.console_page(vcpu_quota)
     if vcpu_quota.enough is None:
-        return Finding(what=subject, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"look there: {page}")
+        return Finding(what=subject, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"see {page}")
     types = quota.needs(labs, market)[vcpu_quota.code, vcpu_quota.market]
     free = (vcpu_quota.limit if vcpu_quota.free is None else vcpu_quota.free) or 0
     fit = [module for module, vcpus in types.items() if vcpus <= free]

@@ -144,7 +144,7 @@ def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResou
             if work.clock() >= work.deadline or not isinstance(error, CloudError):
                 return [replace(resource, note=error.what) for resource in resources]
         if resources and work.clock() >= work.deadline:
-            return [replace(resource, note="its removal was requested, but it is still there") for resource in resources]
+            return [replace(resource, note="its removal was requested, but it still exists") for resource in resources]
         if resources:
             work.sleep(PAUSE_S)
     return []

@@ -49,7 +49,7 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
-            lacks = f"which has no folder {part}/" if root.is_dir() else "which is no folder"
+            lacks = f"which has no folder {part}/" if root.is_dir() else "which is not a folder"
             raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
     own_terraform, built_in = root / "terraform", _find_built_in(PACKAGE)
     return CourseFolders(root / "modules", root / "exercises", own_terraform if own_terraform.is_dir() else built_in.terraform)

@@ -52,7 +52,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
     minutes = sum(exercise.minutes for exercise in module.exercises)
     if minutes > module.hours * 60:
-        yield f"hours: {module.hours:g}, and its exercises alone take {minutes} minutes"
+        yield f"hours: {module.hours:g}, but its exercises alone take {minutes} minutes"
 
 
 def find_unknown_values(exercise: Exercise) -> Iterator[str]:
@@ -124,14 +124,14 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
     """Yield what prevents the exercise from starting on the module's lab."""
     launch, lab = exercise.launch, module.lab
     if launch.nodes > lab.local.max_nodes:
-        yield f"launch.nodes: {launch.nodes}, and lab.local.max_nodes is {lab.local.max_nodes}"
+        yield f"launch.nodes: {launch.nodes}, but lab.local.max_nodes is {lab.local.max_nodes}"
     if lab.aws and launch.min_nodes > lab.aws.max_nodes:
-        yield f"launch.min_nodes: {launch.min_nodes}, and lab.aws.max_nodes is {lab.aws.max_nodes}"
+        yield f"launch.min_nodes: {launch.min_nodes}, but lab.aws.max_nodes is {lab.aws.max_nodes}"
     if launch.traits.by_slurm and lab.scheduler is None:
         yield f"launch.kind: {launch.kind} needs a lab with Slurm: write scheduler: slurm under lab"
     for part in exercise.yours:
         if part.submit and not launch.traits.by_slurm:
-            yield f"yours.{part.id}.submit: a batch file goes to Slurm, and launch.kind is {launch.kind}"
+            yield f"yours.{part.id}.submit: a batch file goes to Slurm, but launch.kind is {launch.kind}"
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "

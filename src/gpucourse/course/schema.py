@@ -28,7 +28,7 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     FILE: (Module, "module.yaml: one module of the course"),
     "rubric.schema.json": (Rubric, "rubric.yaml: the points of the course"),
     "quiz.schema.json": (Quiz, "quiz.yaml: the quiz of the course"),
-    "report.schema.json": (ReportPlan, "report.yaml: what the final report is made of"),
+    "report.schema.json": (ReportPlan, "report.yaml: the contents of the final report"),
 }
 
 

@@ -38,7 +38,7 @@ class CollectedRuns:
 
 
 def find_ending(paths: WorkspacePaths, deployment: Deployment, removed_nodes: Collection[str]) -> tuple[RunRecord, ...]:
-    """Return the runs on these nodes whose end was not observed yet."""
+    """Return the runs on these nodes that have not been seen to end."""
     active = runs.under_way(paths, deployment.stack)
     return tuple(record for record in active if _is_on(record, removed_nodes))
 
@@ -59,7 +59,8 @@ def collect_runs(
     """End and collect every run of the stack that is not collected yet; with `discard`, only end them.
 
     Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `removed_nodes`, only runs
-    on those nodes count. The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error.
+    on those nodes are affected. The outputs on a cloud node that ended by itself are lost; that is reported, but is not an
+    error.
 
     Raises UnreachableError if outputs cannot be fetched and no warning was given before (NodeUntrusted if a node sends data
     that cannot be used). Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
@@ -171,7 +172,7 @@ class _Collector:
             raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
-        """Cancel the run on these nodes. Raises if a job on a cluster that stays did not end."""
+        """Cancel the run on these nodes. Raises an error if a job on a cluster that remains did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 

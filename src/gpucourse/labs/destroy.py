@@ -104,7 +104,7 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """Return what those of the labs that cost money cost now, and have cost so far."""
+    """Return the current and past costs of those labs that cost money."""
     return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 
@@ -236,7 +236,7 @@ class Removable(Protocol):
         ...
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return everything of this deployment that still exists, found without a state file."""
+        """Return everything of this deployment that still exists, without relying on a state file."""
         ...
 
     def end_everything(self) -> None:

@@ -91,8 +91,8 @@ def wait_for_slurm(
     """Wait until Slurm lists every node as ready with its GPUs, and lists none of `removed_nodes`. Do not wait for a drained
     node, which only a person can resume.
 
-    Raises InfrastructureError with `hint`. The error names each node that is not ready, with the end of its daemon's log, and
-    the reason that Slurm or `looks`, which inspects nodes from outside, gives.
+    Raises InfrastructureError with `hint`. The error names each node that is not ready, with the end of its daemon's log and a
+    reason from Slurm or from `looks`, which inspects nodes from outside.
     """
     from gpucourse.remote.fleet import Fleet, values
 

@@ -36,7 +36,7 @@ class DeployResult:
 @dataclass(kw_only=True)
 class Proposal:
     """The plan of a deploy, before anything is built. `planned`: with `--dry-run`, the changes. `removed_nodes`: the nodes that
-    are removed or replaced. `ends`: the runs on those nodes whose end was not observed; the user is asked about them."""
+    are removed or replaced. `ends`: the runs on those nodes that have not been seen to end; the user is asked about them."""
 
     planned: DeployResult | None = None
     removed_nodes: frozenset[str] = frozenset()

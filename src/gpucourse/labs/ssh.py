@@ -47,7 +47,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """The learner's answer to the question whether to add the Include line, which is asked once."""
+    """The learner's answer about adding the Include line. The question is asked only once."""
 
     version: int = 1
     wanted: bool
@@ -93,7 +93,7 @@ def find_config(environ: Mapping[str, str]) -> Path:
 
 
 def find_registered_home() -> Path:
-    """Return this user's home folder according to the system, since that is the one that OpenSSH reads."""
+    """Return this user's home folder as the system records it, which is the one that OpenSSH reads."""
     return Path(pwd.getpwuid(os.geteuid()).pw_dir)
 
 

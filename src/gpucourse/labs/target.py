@@ -135,7 +135,7 @@ class Target(Protocol[P, D_contra]):
 
 @runtime_checkable
 class HasClock(Protocol):
-    """A target whose labs cost money by the hour and end by themselves, so that they can be paused and given more time. `label`
+    """A target whose labs are billed by the hour and end by themselves, so that they can be paused and given more time. `label`
     is its common name."""
 
     label: str
@@ -167,8 +167,7 @@ class HasClock(Protocol):
         ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return what those of these labs that are on this target cost now and have cost so far. The user sees it before
-        confirming."""
+        """Return the current and past costs of those labs that are on this target, for the user to see before confirming."""
         ...
 
 
@@ -228,7 +227,9 @@ def find_target(name: str) -> Target[Any, Any]:
     """Return the target of that name. Raises MissingError for a target that this installation does not have."""
     if name not in TARGETS:
         names = ", ".join(list_targets())
-        raise MissingError(f"there is no target {name} here", hint=f"these are known: {names}; install the package for it")
+        raise MissingError(
+            f"there is no target {name} in this installation", hint=f"its targets: {names}; for others, install their packages"
+        )
     module, _, kind = TARGETS[name].partition(":")
     target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
     return target

@@ -30,7 +30,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
     ),
     "block-port": (
-        "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) are where it happened.",
+        "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) show what happened.",
         "Look at the log of the first node's launcher: which process should listen there, and what did the system answer?",
         "EADDRINUSE: the address is in use. Rank 0 opens the meeting point, and its port was taken.",
     ),
@@ -151,7 +151,7 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
             verdict="passed" if kind_right else "failed",
             evidence="logic",
             observed=answer,
-            expected=MEANING[fault.how] if kind_right else "another fault than this",
+            expected=MEANING[fault.how] if kind_right else "a fault other than this",
             hint="" if kind_right else hint,
         )
     ]
@@ -164,7 +164,7 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
                 verdict="passed" if rank_right else "failed",
                 evidence="logic",
                 observed="no rank named" if rank is None else f"rank {rank}",
-                expected=f"rank {fault.rank}" if rank_right else "its number" if rank is None else "another rank than this",
+                expected=f"rank {fault.rank}" if rank_right else "its number" if rank is None else "a rank other than this",
                 hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
             )
         )

@@ -270,7 +270,7 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
         verb = "names" if shell else "imports"
-        context.watch(Note(text=f"{script.name} {verb} files beside it, so they are uploaded too: {names}"))
+        context.watch(Note(text=f"{script.name} {verb} files next to it, so they are uploaded too: {names}"))
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]

@@ -184,7 +184,7 @@ def test_remove_leaves_an_instance_that_does_not_end_in_time() -> None:
         }
     )
     result = Result(account, [make_thing("instance", "i-0")])
-    assert [thing.note for thing in result.left] == ["its removal was requested, but it is still there"]
+    assert [thing.note for thing in result.left] == ["its removal was requested, but it still exists"]
     assert result.clock.now >= 60
 
 

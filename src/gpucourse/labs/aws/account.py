@@ -1,4 +1,4 @@
-"""Opening the account that a lab is in, and finding the lab that a command means."""
+"""Opening the account that a lab is in, and finding the lab to which a command refers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
     account = deployment.cloud.account
     if account and account != identity.account:
         raise MissingError(
-            f"{deployment.stack} is in the AWS account {account}, and these credentials belong to {identity.account}",
+            f"{deployment.stack} is in the AWS account {account}, but these credentials belong to {identity.account}",
             hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
 

@@ -1,4 +1,4 @@
-"""The learner's budget, and the only check that a command does not exceed it, before `deploy`, `start` and `extend`.
+"""The learner's budget, and the only place that enforces it, before `deploy`, `start` and `extend`.
 
 The reservation of a killed command counts until the account shows the result: see `follow_account`.
 """
@@ -104,7 +104,7 @@ def reserve(
 
 
 def follow_killed_commands(context: Context) -> None:
-    """Update the records of labs whose last command was killed to what the account shows.
+    """Update, from the account, the records of labs whose last command was killed.
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """

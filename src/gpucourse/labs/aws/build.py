@@ -178,7 +178,7 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     if remaining:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
-            f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
+            f"what the failed attempt at {stack} left could not be removed, so no other attempt is made: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
@@ -239,7 +239,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
         if not lab.cloud.backstop:
             context.watch(Note(text=f"{problem}; the backstop ends it, ten minutes after the deadline", level="warning"))
             return
-        problem = f"{problem}; and there is no backstop: perhaps nothing would end a forgotten node for good"
+        problem = f"{problem}; and there is no backstop, so a forgotten node may never be ended"
         mend = f"; {schedule.SET_UP}"
     else:
         if not survivors:

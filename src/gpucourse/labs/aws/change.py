@@ -65,7 +65,7 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         setting = cidr or context.settings.ssh_cidr
         address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
-        with stage(context.watch, "allow", f"letting {address_range} in"):
+        with stage(context.watch, "allow", f"opening SSH to {address_range}"):
             opened = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
         deployment.cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)

@@ -90,8 +90,8 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
-            f"these labs are not in one place: {places}",
-            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {gpus[0]}",
+            f"these labs differ in region or market: {places}",
+            hint=f"deploy one at a time: gpucourse deploy {module.id} --target aws --gpu {gpus[0]}",
         )
     return result
 
@@ -170,7 +170,7 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
     if cloud.gpu != gpu:
         raise UsageError(
             f"{existing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
-            hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
+            hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or destroy it first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )
     if cloud.stopped:
@@ -187,12 +187,12 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
     ]
     if differs:
         raise UsageError(
-            f"{existing.stack} exists already; {' and '.join(differs)} would be another lab",
+            f"{existing.stack} exists already; {' and '.join(differs)} would need a new lab",
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
     if request.ttl_s is not None:
         raise UsageError(
-            f"{existing.stack} exists already, until {cloud.expires}; --ttl is for a new lab",
+            f"{existing.stack} exists already and ends at {cloud.expires}; --ttl is only for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
 
@@ -201,7 +201,7 @@ def _check_hours(module: Module, seconds: float) -> float:
     hours = float(Decimal(str(seconds)) / 3600)
     if not MIN_LAB_HOURS <= hours <= MAX_LAB_HOURS:
         raise UsageError(
-            f"a lab lives {MIN_LAB_HOURS * 60:.0f} minutes to {MAX_LAB_HOURS:.0f} hours, not {format_seconds(seconds)}",
+            f"a lab may exist for {MIN_LAB_HOURS * 60:.0f} minutes to {MAX_LAB_HOURS:.0f} hours, not {format_seconds(seconds)}",
             hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
         )
     return round(hours, 4)

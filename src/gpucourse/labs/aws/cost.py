@@ -156,7 +156,7 @@ def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> l
 
 
 def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
-    """Return which exercise used which stack, with the start and the end of the use.
+    """Return the exercise and the stack of each run, with the start and the end of the run.
 
     A run records the name of its stack, but the ledger records the stack's id. Deployments and receipts connect the two; if
     they are missing, the module and the time of the run do.

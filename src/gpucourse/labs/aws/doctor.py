@@ -107,8 +107,8 @@ def _market(settings: Settings, look: PreflightRequest) -> Market:
 
 
 def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
-    """Return what these labs need from the quota by the rule of `deploy`: for an existing lab, only the instances that do not
-    run yet."""
+    """Return what these labs need from the quota, counted as `deploy` counts it: for an existing lab, only the instances that
+    do not run yet."""
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
@@ -131,7 +131,7 @@ def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
         nodes = None if look.nodes is None else validate_node_count(module, look.nodes)
         return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
     if look.nodes is not None:
-        raise UsageError("--nodes: of which module?", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
+        raise UsageError("--nodes needs --module", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
     labs = [lab for gpu in gpus for lab in needs(context.catalog, gpu=gpu)]
     if not labs:
         raise MissingError(f"no module in {context.folders.modules} has a lab on AWS", hint="gpucourse list")

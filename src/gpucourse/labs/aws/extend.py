@@ -219,7 +219,7 @@ def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: 
 def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> Interrupted:
     cloud = deployment.cloud
     ends = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that took it)" if cloud.reservation else ""
+    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that accepted it)" if cloud.reservation else ""
     return Interrupted(
         f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later}",
         hint=f"type it again: {extension.command}; gpucourse status shows what will end it",

@@ -1,6 +1,6 @@
 """The places to try when AWS has no capacity: another zone, then another type, and finally no placement group.
 
-Pure: takes the failure, and returns the next place to try. Every failure other than missing capacity is final.
+This code is pure: it takes the failure and returns the next place to try. Every failure other than missing capacity is final.
 """
 
 from __future__ import annotations
@@ -55,6 +55,6 @@ def is_about_group(failure: Failure) -> bool:
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """Return the AWS error behind Terraform's failure, and the deciding one if there are several; None if none is from AWS."""
+    """Return the AWS error behind Terraform's failure, or the deciding one of several; None if no error is from AWS."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

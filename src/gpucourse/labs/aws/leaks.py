@@ -183,7 +183,8 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove these resources; return a receipt for each of their stacks. Its leftovers are the resources that still exist.
+    """Remove these resources; return a receipt for each of their stacks, in which the leftovers are the resources that still
+    exist.
 
     Raises the errors of `Account.call`.
     """

@@ -224,8 +224,8 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge without a start time of its own if that start is too early because the item was stopped in the
-    meantime. The charge then begins now."""
+    """Return the charge. If its item was stopped in the meantime, remove the start time, which is then too early: the charge
+    begins now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 

@@ -150,7 +150,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The account's answers about the requested labs: the account's number, the labs that fit, the types that each zone offers,
+    """The account's answers about the requested labs: the account number, the labs that fit, the types that each zone offers,
     the prices, the address for which SSH is opened, and the findings of the checks."""
 
     account: str
@@ -355,7 +355,7 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
     """Divide the labs according to the free quota: build all now, or some now and the others later, with fewer nodes if
-    necessary. An unknown limit counts as enough, because the launch will show it.
+    necessary. An unknown limit counts as enough, because the launch will show whether it is.
 
     `is_fixed`: the learner typed the number of nodes, so it is not reduced. The first lab is always in `now`: if it does not
     fit, the preflight says so.
@@ -430,7 +430,7 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
 
 
 def _count_free_networks(account: Account) -> int | None:
-    """Return for how many more labs the region has networks, since each lab needs its own; None if unknown."""
+    """Return how many more labs fit the region's limit on networks, since each lab needs its own network; None if unknown."""
     try:
         return max(0, quota.limit(account, quota.VPCS, "vpc") - quota.count_networks(account))
     except GpucourseError:

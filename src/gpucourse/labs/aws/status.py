@@ -1,4 +1,4 @@
-"""The current state of labs on AWS, and what will end them, as the account and the nodes report it, without this computer's
+"""The current state of labs on AWS, and what will end them, as reported by the account and the nodes, not by this computer's
 records."""
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _check_nodes(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list
 
 def _check_node(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
-        return NodeHealth(node=name, healthy=False, detail="no such instance any more")
+        return NodeHealth(node=name, healthy=False, detail="the instance no longer exists")
     node = lab.inventory.find_node(name) if lab.inventory else None
     if instance.state == "running" and node and instance.address != node.address:
         detail = f"has another address now, {instance.address}: gpucourse start {lab.module}"

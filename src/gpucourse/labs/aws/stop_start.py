@@ -29,7 +29,7 @@ ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Stop every instance of a lab. Its disks remain, and are all that costs money.
+    """Stop every instance of a lab. Only its disks remain and cost money.
 
     Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
@@ -81,7 +81,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         cloud = deployment.cloud
         remaining = datetime.fromisoformat(cloud.expires) - ledger.now()
         if remaining < MIN_TIME_LEFT:
-            word = "is over" if remaining < timedelta() else f"is over in {remaining.total_seconds() / 60:.0f} minutes"
+            word = "is over" if remaining < timedelta() else f"ends in {remaining.total_seconds() / 60:.0f} minutes"
             raise UsageError(
                 f"the time of {deployment.stack} {word}: if you start it now, it will end itself immediately",
                 hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",

@@ -43,7 +43,7 @@ class Usable:
 
 
 def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the GPUs that the driver lists. nvidia-smi is searched on the PATH of `environ` and in WSL's folder.
+    """Return the names of the GPUs that the driver lists. nvidia-smi is looked up on the PATH of `environ` and in WSL's folder.
     Return an empty tuple if there is no driver or it does not answer."""
     program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
     if program is None:
@@ -66,12 +66,12 @@ def find_usable(python: str) -> Usable:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"{python} could not be asked about torch: {error}", hint=hint) from error
     except (IndexError, OutsideError) as error:
-        last = (completed.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise MissingError(f"{python} could not be asked about torch: {last}", hint=hint) from error
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
-    """Return the GPUs that this Python can use. `simulated` is the command to suggest that needs no GPU.
+    """Return the GPUs that this Python can use. The error suggests `simulated`, a command that needs no GPU.
 
     Raises MissingError if there is no GPU, or if torch cannot use it.
     """

@@ -36,7 +36,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 NODE = "node0"
-_DRIVER_S = 300.0  # it gives up by itself before that, and reports why
+_DRIVER_S = 300.0  # the driver gives up by itself before that, and reports why
 
 
 @dataclass(kw_only=True)
@@ -90,7 +90,7 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
 def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
     simulated = f"gpucourse deploy {module.id} --target local"
     if module.lab.scheduler:
-        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
+        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, but this is one computer"
         raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
         hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
@@ -103,7 +103,7 @@ def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
     min_gpus = module.lab.local.nodes
     if len(gpus) < min_gpus:
         raise MissingError(
-            f"module {module.id} spreads its work over {min_gpus} GPUs or more, and this computer has {len(gpus)}",
+            f"module {module.id} spreads its work over {min_gpus} GPUs or more, but this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HereTarget(Target["HereProposal", HereDeployment]):
-    """Labs of one node, this computer. Their runs use its GPU; no account, no sshd and no Terraform is needed."""
+    """Labs of one node, this computer. Their runs use its GPU; they need no account, no sshd and no Terraform."""
 
     name = "here"
     no_clock = "the course neither starts nor stops this computer"

@@ -137,8 +137,8 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
         or not all(port == 0 or ports[0] <= port <= ports[1] for port in open_ports)
     ):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} should listen, and instead of ports it printed {text.strip()[:100]!r}",
-            hint="remove what makes its Python print at its start (sitecustomize.py, a script in its place)",
+            f"{head.node.typed}: {head.node.python} should listen, but instead of ports it printed {text.strip()[:100]!r}",
+            hint="remove what makes its Python print at startup (sitecustomize.py, a script in its place)",
         )
     if 0 in open_ports:
         raise InfrastructureError(

@@ -139,7 +139,7 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Check that only one machine, a login node, is named and that it has Slurm. Raises UsageError for more machines,
+    """Check that exactly one machine, a login node, is named, and that it has Slurm. Raises UsageError for more machines,
     MissingError without Slurm."""
     first = entered[0]
     if len(entered) > 1:

@@ -142,7 +142,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
             raise explain_other_key(error, node, route) from error
         except KeyRefused:
             continue
-        except MissingError as error:  # a key with a passphrase, or of an odd kind
+        except MissingError as error:  # a key with a passphrase, or of an unsupported kind
             if len(keys) == 1:
                 raise
             cause = f" ({error.what})"
@@ -173,7 +173,7 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
         if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
                 f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
-                hint="each needs a home of its own for what its ranks write; on such a cluster use its Slurm head alone",
+                hint="each needs its own home for the files of its ranks; on such a cluster, use only its Slurm head",
             )
         names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 
