@@ -1,5 +1,5 @@
-"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes; here, the parts of them that plots may
-show.
+"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes. Only the parts that plots may show are
+read here.
 
 The records are part of the course, and anyone may write a course. So files are limited in size and checked for their types, and
 an invalid one is not used.

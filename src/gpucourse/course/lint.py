@@ -104,8 +104,8 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Yield a complaint about each module whose right options can be guessed by their length or their letter, and about such a
-    quiz."""
+    """Yield a complaint for each module, and for the quiz, if the right options can be guessed by their length or their
+    letter."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         questions = [question for exercise in module.exercises for question in exercise.questions]

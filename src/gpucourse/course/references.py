@@ -170,7 +170,7 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """Return a path from `start` through each one's needs back to `start`; return an empty list if there is none."""
+    """Return a circular path of needs from `start` back to `start`; return an empty list if there is none."""
     ways, visited = [[start]], set[str]()
     while ways:
         way = ways.pop()

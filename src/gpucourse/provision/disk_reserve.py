@@ -16,7 +16,7 @@ from gpucourse.errors import StorageError
 from gpucourse.storage import storing
 
 BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of this
-SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free, besides the ballast
+SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in addition to the ballast
 
 
 class DiskReserve:

@@ -1,7 +1,7 @@
 """One Terraform command, from start to exit code, unharmed by Ctrl-C, a closed terminal, or the end of this process.
 
-Terraform runs in its own session and writes into a file. So a closed terminal does not reach it, and if this process is killed,
-Terraform loses no pipe: it continues, saves its state and ends. This process reads the file as it grows.
+Terraform runs in its own session and writes into a file. So a closed terminal does not reach it, and the end of this process
+breaks none of its pipes: it continues, saves its state and ends. This process reads the file as it grows.
 """
 
 from __future__ import annotations

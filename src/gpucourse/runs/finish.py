@@ -164,7 +164,7 @@ def _collect(
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
-    # If a run never started as a whole, a node that does not know it has nothing of it.
+    # If a run never started as a whole, a node that does not know the run has no outputs of it.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}

@@ -126,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return the job that the follower follows for a run, on these of its nodes."""
+    """Return the job through which the follower follows a run on these nodes."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(

@@ -292,7 +292,7 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
     except OSError as error:
         return "no-file", f"{file.name} cannot be read: {error.strerror}"
     if not stat.S_ISREG(about.st_mode):
-        return "no-file", f"{file} is not a file: move it away, and it is replaced by the course's file"
+        return "no-file", f"{file} is not a file: move it away, and the course's file replaces it"
     if about.st_size > MAX_PART_BYTES:
         size, limit = format_bytes(about.st_size), format_bytes(MAX_PART_BYTES)
         return "too-large", f"{file.name} has {size}, and a part may have {limit}"

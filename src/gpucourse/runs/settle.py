@@ -110,7 +110,7 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
     """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if all
-    of it has already ended. Raises the error if the cancel reached no node, or if Slurm refused it."""
+    of it has already ended, and another error if the cancel reached no node or Slurm refused it."""
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
