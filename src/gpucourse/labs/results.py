@@ -101,7 +101,7 @@ class BuildResult:
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
     """The changes to an existing lab: sentences about what changed and what failed, and the lab's new end (ISO 8601, UTC) and
-    cost (USD)."""
+    cost (USD per hour)."""
 
     stack: str
     module: str
