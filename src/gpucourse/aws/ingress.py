@@ -1,5 +1,4 @@
-"""The one address that may reach the nodes' SSH port. The rule is changed in place, so that it stays the one that Terraform
-knows."""
+"""The one address that may reach the nodes' SSH port. The rule is changed in place, so that Terraform still recognises it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A cost is a charge over a time: units at a rate, from one moment to another. USD amounts are Decimal; moments have a time
 zone.
 
-The price book contains the rates that AWS returned, and the shipped ones for the rest. `estimate` returns the charges of a lab
-that is to be built, `find_charges` the charges of what exists, and `query_billed_cost` what AWS has billed. Every rate has a
-source and a date. Monthly prices are divided by 730 hours, as AWS does.
+The price book contains the rates that AWS returned, and the shipped rates for everything else. `estimate` returns the charges
+of a lab that is to be built, `find_charges` the charges of what exists, and `query_billed_cost` what AWS has billed. Every rate
+has a source and a date. Monthly prices are divided by 730 hours, as AWS does.
 """
 
 from __future__ import annotations

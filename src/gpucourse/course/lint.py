@@ -117,8 +117,7 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
     """Yield a sentence for each way in which the right options of a group can be guessed without reading. Either more than a
-    third of them are strictly the longest, by more than `EVEN` times the shortest, or one letter is right in more than half of
-    the choices."""
+    third of them are the longest, by more than `EVEN` times the shortest, or more than half of them have the same letter."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):

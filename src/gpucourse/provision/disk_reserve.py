@@ -1,7 +1,7 @@
 """A disk reserve while Terraform changes things: if the state cannot be written, the record of what was built is lost.
 
-A ballast file takes up space while Terraform works. If the disk still becomes full (a node that prints endlessly is enough),
-the ballast is removed, so that the state can be written, and Terraform is interrupted.
+A ballast file takes up space while Terraform works. The disk may still become full, for example if a node prints endlessly.
+Then the ballast is removed, so that the state can be written, and Terraform is interrupted.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ _LOCAL_SOURCE = re.compile(
 def copy_template(template: Path, target: Path) -> None:
     """Put a fresh copy of `template` at `target` (0700), in place of what was there.
 
-    A module that the files name by a relative path outside the template is copied to `modules/<its name>` in the copy, and the
-    files in the copy then refer to that path. Raises MissingError if the template or a module does not exist, StorageError.
+    If the files refer to a module by a relative path outside the template, the module is copied to `modules/<its name>` in the
+    copy, and the path is changed. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
         raise _report_missing(str(template))

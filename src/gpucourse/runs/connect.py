@@ -1,5 +1,5 @@
-"""Connects to the nodes of runs, to each only once per command, reports which of them answered, and finds their network
-interface that leads to the other nodes."""
+"""Connects to the nodes of runs, to each only once per command, and reports which of them answered. Also finds the network
+interface of each node that leads to the other nodes."""
 
 from __future__ import annotations
 

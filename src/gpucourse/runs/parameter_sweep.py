@@ -53,8 +53,8 @@ class SweepResult:
 def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
     """Return the parameter and the values in `batch_size=16,32,64`; each value is checked before anything starts.
 
-    Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that it does not accept,
-    for a value that appears twice, for fewer than two values, and for a parameter that is also set.
+    Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that is not accepted or
+    appears twice, for fewer than two values, and for a parameter that is also set.
     """
     from gpucourse.course.parameters import read_value, resolve
 

@@ -40,10 +40,10 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedResource:
-    """One resource in the account.
+    """One resource in the account, with its state:
 
-    Its state is `standing` if it belongs to a lab on record, `another's` if another owner created it and it will still end by
-    itself, `unknown` if AWS does not let us list resources of this kind, and `leak` in all other cases.
+    `standing`: it belongs to a lab on record. `another's`: another owner created it, and it will still end by itself.
+    `unknown`: AWS does not let us list resources of this kind. `leak`: all other cases.
     """
 
     resource: CloudResource

@@ -183,8 +183,8 @@ def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None
 def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Decimal:
     """Return what the labs on record will still cost until their deadlines, in USD, except the stacks in `without`.
 
-    A lab counts at its current cost in the ledger. A lab that is being built counts at least at its quoted price, and a lab
-    that is being started or extended at least at the reserved amount.
+    A lab counts at its current cost in the ledger. A lab that is being built counts at least at its quoted price. A lab that is
+    being started or extended counts at least at the reserved amount.
     """
     at, bill = now(), read(paths.ledger)
     total = Decimal(0)

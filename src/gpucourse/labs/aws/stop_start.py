@@ -72,8 +72,8 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
     """Start a stopped lab, find its new addresses, and wait until it is ready. Also repairs a record with old addresses.
 
-    Raises CloudError of kind capacity if AWS has no room for it now, UsageError if its time is over or, unless `over_budget`,
-    if it costs more until its end than the budget allows, and the errors of the readiness checks.
+    Raises CloudError of kind capacity if AWS has no room for the lab now, and the errors of the readiness checks. Raises
+    UsageError if the lab's time is over or, unless `over_budget`, if the lab costs more until its end than the budget allows.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 

@@ -102,8 +102,8 @@ def fall_back(
 ) -> None:
     """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
 
-    Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
-    or if this user has no account.
+    Raises MissingError if Slurm is not installed here, if this user has no account, or if a link is requested as well, since
+    only separate machines can have one.
     """
     command = f"gpucourse deploy {deployment.module}"
     if deployment.link:

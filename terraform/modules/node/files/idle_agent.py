@@ -1,7 +1,7 @@
 """Ends this node when nobody has used it for a while. A timer runs it each minute; idle.json shows what it saw.
 
-A node is in use while it is being set up, during a hold, while a job of the course or of the scheduler exists, while an SSH
-session is open, or while a GPU works at 5% or more. If the lab's nodes share a folder, also while another node is in use.
+A node is in use while it is being set up, during a hold, while there is a job of the course or of the scheduler or an open
+SSH session, or while a GPU works at 5% or more. If the lab's nodes share a folder, also while another node is in use.
 Once none of this was true for IDLE_SECONDS without a break, the node powers itself off, which terminates the instance.
 
     /var/lib/gpucourse/ready, failed    the set-up has ended, one way or the other
@@ -140,7 +140,7 @@ class Machine:
         return tuple(names)
 
     def course_jobs(self) -> tuple[str, ...]:
-        """Return the runs of the course on this node: their processes carry a mark in the environment."""
+        """Return the runs of the course on this node, whose processes have a mark in their environment."""
         names = set()
         for pid in filter(str.isdigit, os.listdir(f"{self.root}/proc")):
             try:
@@ -209,7 +209,7 @@ def gpu_percent() -> float | None:
 
 
 def scheduler_jobs() -> tuple[str, ...]:
-    """Return the jobs that the cluster's scheduler runs or holds back, on any node."""
+    """Return the jobs that the cluster's scheduler runs or keeps waiting, on any node."""
     count = len(run_program("squeue", "--noheader").split("\n")) - 1
     return (f"jobs in the scheduler: {count}",) if count > 0 else ()
 
