@@ -27,7 +27,7 @@ ANSWERS = {  # where a command ends without a GPU, and what it says there
     "status": (0, "Nothing is deployed"),
     "destroy 1": (0, "there was nothing to destroy"),
     "destroy --all": (0, "there was nothing to destroy"),
-    "deploy 1 --target hosts --hosts root@gpubox:22": (7, "see whether plain ssh gets there"),
+    "deploy 1 --target hosts --hosts root@gpubox:22": (7, "test it with plain ssh"),
     "run 1.1 --target hosts": (3, "gpucourse deploy 1 --target hosts"),
 }
 

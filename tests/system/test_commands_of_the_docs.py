@@ -61,7 +61,7 @@ REFUSALS = (
     (2, "gpucourse destroy --all", "destroy"),
     (2, "gpucourse list", "run"),
     (2, "gpucourse dev new DIR", "dev"),
-    (7, "see whether plain ssh gets there", "deploy"),
+    (7, "test it with plain ssh", "deploy"),
 )
 """What a command may answer here: its exit code, words of it, and the commands that may."""
 TYPED_ELSEWHERE = {

@@ -1,2 +1,2 @@
-"""Direct calls to the AWS account: before a lab exists, while it exists, and after. Terraform builds; this package only
-checks."""
+"""Direct calls to the AWS account, before, during and after the life of a lab. Terraform builds; this package checks, searches
+and removes."""

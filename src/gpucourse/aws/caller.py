@@ -1,4 +1,4 @@
-"""The public address of this computer: the only one that may reach the nodes' SSH port."""
+"""The public address of this computer, which is the only address that may reach the nodes' SSH port."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fetch(url: str) -> str:
 
 
 def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
-    """Return this computer's public IPv4 address as a /32. Raises MissingError if it cannot be found out or is not IPv4.
+    """Return this computer's public IPv4 address as a /32. Raises MissingError if it cannot be determined or is not IPv4.
 
     The environment variable GPUCOURSE_CHECKIP_URL names another page to query.
     """
@@ -37,13 +37,13 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     try:
         answer = ask(url)
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
-        raise MissingError(f"cannot learn this computer's address: {url} {_why(error)}", hint=_HINT) from error
+        raise MissingError(f"cannot determine this computer's address: {url} {_why(error)}", hint=_HINT) from error
     try:
         address = ipaddress.ip_address(answer)
     except ValueError as error:
-        raise MissingError(f"{url} did not answer with an address but with {answer[:60]!r}", hint=_HINT) from error
+        raise MissingError(f"{url} answered with something other than an address: {answer[:60]!r}", hint=_HINT) from error
     if address.version == 6:
-        raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_HINT)
+        raise MissingError(f"{url} sees an IPv6 address ({address}); the labs use only IPv4", hint=_HINT)
     return validate_cidr(f"{address}/32")
 
 
@@ -61,17 +61,17 @@ def _why(error: Exception) -> str:
 
 
 def validate_cidr(text: str) -> str:
-    """Return `text` as the range that may reach SSH: one public IPv4 address. Raises UsageError for a wider or private
+    """Return `text` as the address range that may reach SSH: one public IPv4 address. Raises UsageError for a wider or private
     range."""
     try:
         network = ipaddress.ip_network(text.strip())
     except ValueError as error:
         raise UsageError(f"'{text}' is not an address: {error}", hint=_HINT) from error
     if network.version == 6:
-        raise UsageError(f"{text} is IPv6, and the labs speak IPv4", hint=_HINT)
+        raise UsageError(f"{text} is IPv6, but the labs use only IPv4", hint=_HINT)
     if network.num_addresses != 1:
         raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_HINT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):
-        raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_HINT)
+        raise UsageError(f"{text} is not a public internet address, so it never reaches AWS", hint=_HINT)
     return str(network)

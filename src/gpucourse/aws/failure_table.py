@@ -1,8 +1,8 @@
-"""The table of AWS error codes: what each means and what helps. The first row that matches an error is used.
+"""The table of AWS error codes: the meaning of each, and what helps. The first row that matches an error is used.
 
-A code is a shell pattern (`InvalidAMIID.*`); `needle`, if there is one, is a word of the message in lower case; `call`, if
-there is one, is the call that failed, as a policy names it. `lacks` is the missing permission, if AWS's message does not name
-it.
+A code is a shell pattern (`InvalidAMIID.*`). `needle`, if given, is text that the message must contain, in lower case. `call`,
+if given, is the call that failed, under its name in a policy. `lacks` is the missing permission, for errors whose message does
+not name it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpucourse.model.cloud import FailureKind
 
-LEAKS = "see what is there, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
+LEAKS = "see what exists, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
 QUOTA = (
     "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people at AWS decide, "
     "which takes hours to days). Until then: fewer nodes, the other market (with or without --spot), another --region, or "
@@ -26,13 +26,13 @@ HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws log
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 COST_EXPLORER = (
     "an administrator of the account opens https://console.aws.amazon.com/costmanagement/home once, which enables it; the "
-    "first data takes a day. Until then: gpucourse cost, which counts by itself"
+    "first data takes a day. Until then: gpucourse cost, which does its own accounting"
 )
 ADMINISTRATOR = (
     "ask someone with administrator rights to do this or to allow it to this identity: the course's policy does not allow it"
 )
 ATTACHED = (
-    "if this identity has it already, a permissions boundary or a policy of the organisation refuses: ask the account's "
+    "if this identity already has it, a permissions boundary or a policy of the organisation refuses: ask the account's "
     "administrator"
 )
 _MAKE_ROLE = "aws iam create-service-linked-role --aws-service-name"
@@ -47,7 +47,7 @@ ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One row: the codes it covers, what they mean, the message, and what to type."""
+    """One row: the codes that it covers, their meaning, the message, and what to type."""
 
     codes: tuple[str, ...]
     kind: FailureKind
@@ -98,7 +98,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("Unsupported",),
         "zone",
-        "this zone does not offer what was asked for",
+        "this zone does not offer what was requested",
         "use another zone; if none offers it, another type (--gpu) or another --region",
     ),
     FailureRow(
@@ -118,7 +118,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("InvalidAMIID.*",),
         "image",
         "the machine image does not exist in this region (any more)",
-        "type the command again, so that it is looked up afresh in this region",
+        "type the command again, so that it is looked up again in this region",
     ),
     FailureRow(
         ("OptInRequired",),
@@ -168,7 +168,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("DataUnavailable*",),
         "account",
         "Cost Explorer has no data of this account yet",
-        "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which counts by itself",
+        "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which does its own accounting",
     ),
     FailureRow(
         ("UnauthorizedOperation", "AccessDenied*", "AuthorizationError", "NotAuthorized"),
@@ -244,7 +244,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
-        "something of that name is already there, or the account may not have more of it",
+        "something with that name already exists, or the account may not have more of it",
         LEAKS,
     ),
     FailureRow(

@@ -1,4 +1,5 @@
-"""The machine image that a node starts from: AWS's public parameters, best first. The Terraform modules have the same list."""
+"""The machine image that a node starts from, according to AWS's public parameters, best first. The Terraform modules use the
+same list."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ CANDIDATES: dict[ImageKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """An image as this region has it: its id, the parameter that named it, and the smallest root disk that holds it, in GiB."""
+    """A machine image in this region: its id, the parameter that named it, and the smallest root disk that holds it, in GiB."""
 
     id: str
     parameter: str
@@ -35,7 +36,7 @@ class Image:
 
 
 def resolve(account: Account, kind: ImageKind) -> Image:
-    """Return the best image of that kind that this region has today. Raises MissingError if it has none of them."""
+    """Return the best image of that kind that this region has today. Raises MissingError if the region has none of them."""
     names = CANDIDATES[kind]
     answer = account.call("ssm", "get_parameters", Names=list(names))
     image_ids = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}

@@ -1,5 +1,4 @@
-"""Which address may reach the nodes' SSH port: exactly one. It is changed in place, so that Terraform's rule stays the same
-rule."""
+"""The one address that may reach the nodes' SSH port. The rule is changed in place, so that Terraform still recognises it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instances of a stack or a course, found by their tags: their state, when and why they ended; stopping and starting
+"""The instances of a stack or a course, found by their tags: their state, when and why they ended, and how to stop and start
 them."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ POLL_S, LISTED_S = 5.0, 90.0
 
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
-    """Return every instance with the course's tags in this region, by node name, including those that ended within about the
-    last hour."""
+    """Return every instance with the course's tags in this region, in the order of the node names. Instances that ended within
+    about the last hour are included."""
     filters = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
@@ -39,9 +39,9 @@ def find_nodes(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Return the live instances of a stack once each of these nodes is listed, or time is up.
+    """Return the live instances of a stack once AWS lists an instance for each of these nodes, or when time is up.
 
-    A filter by tag lists a new instance late. A node that has ended is listed as well, so there is no wait for it.
+    AWS lists a new instance by tag only after a while. A node that has ended is listed too, so there is no need to wait for it.
     """
     deadline, missing = clock() + timeout_s, set(names)
     while True:
@@ -72,10 +72,9 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Wait until all of these are in `state`, and return them as they are then. Raises InfrastructureError if one ends or time
-    is up.
+    """Wait until all these instances are in `state`, and return them. Raises InfrastructureError if one ends or time is up.
 
-    Temporary errors of AWS are retried; if time is up after one, it is raised.
+    Temporary errors of AWS are retried; if time is up after such an error, it is raised.
     """
     deadline = clock() + timeout_s
     while True:
@@ -94,7 +93,7 @@ def wait(
             raise InfrastructureError(f"these instances ended instead of becoming {state}: {reasons}", hint="gpucourse status")
         if clock() >= deadline:
             reasons = ", ".join(f"{instance.id} is {instance.state}" for instance in instances) or "AWS does not list them"
-            raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {reasons}", hint="look again: gpucourse status")
+            raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {reasons}", hint="check again: gpucourse status")
         sleep(POLL_S)
 
 
@@ -116,7 +115,7 @@ def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
     try:
         pages = list(account.pages("ec2", "describe_instances", "Reservations", InstanceIds=list(ids)))
     except CloudError as error:
-        if error.kind == "gone":  # a new instance may not be listed yet, an old one no longer
+        if error.kind == "gone":  # a new instance may not be listed yet, and an old one may no longer be
             return []
         raise
     return [_parse_instance(instance, account.region) for reservation in pages for instance in reservation["Instances"]]

@@ -1,7 +1,7 @@
-"""The kinds of resources that the course can leave behind, in the order of removal: how each is found by its tags, and the
-calls that remove it.
+"""The kinds of resources that the course can leave behind, in the order of removal. Each has the call that finds it by its
+tags, and the calls that remove it.
 
-A container comes after its contents: instances before the network, the backstop's schedules and its role last of all.
+A container comes after its contents: instances before the network, and the backstop's schedules and role last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ApiCall:
     parameters: Mapping[str, Any]
 
     def command(self, region: str) -> str:
-        """Return the same call as a command of the AWS CLI, ready to paste."""
+        """Return the call as a command of the AWS CLI, ready to paste."""
         words = ["aws", self.service, self.operation.replace("_", "-"), "--region", region]
         for name, value in self.parameters.items():
             words.append("--" + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower())
@@ -34,10 +34,11 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of resource: the operations that list it and delete one, and the key of its id in the answer.
+    """One kind of resource: the operations that list and delete it, and the key of its id in the answer.
 
-    `by` is the key that the deletion needs, if it is not the id; `many`: it accepts a list. `untie` returns the calls that come
-    before. `states` are filters that leave out what no longer exists; `label` is the key of a name.
+    `by` is the key that the deletion needs, if it is not the id; `many` says that the deletion accepts a list. `untie` returns
+    the calls to make before the deletion. `states` are filters that leave out resources that no longer exist; `label` is the
+    key of the name.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Kind:
 
     @property
     def key(self) -> str:
-        """Return the key of the list in AWS's answer: `describe_key_pairs` answers with `KeyPairs`."""
+        """Return the key of the list in AWS's answer: `describe_key_pairs` returns `KeyPairs`."""
         return "".join(word.title() for word in self.operation.split("_")[1:])
 
     def remove(self, item: dict[str, Any]) -> list[ApiCall]:

@@ -1,8 +1,9 @@
-"""A cost is a charge over a time: units at a rate, from one moment to another. USD are Decimal; moments have a time zone.
+"""A cost is a charge over a time: units at a rate, from one moment to another. USD amounts are Decimal; moments have a time
+zone.
 
-The price book contains the rates: those that AWS returned, else those of the shipped table. `estimate` returns the charges of a
-lab that is to be built, `find_charges` those of what exists, `query_billed_cost` what AWS has billed. Every rate has its source
-and date; monthly prices become hourly ones by AWS's 730 hours a month.
+The price book contains the rates that AWS returned, and the shipped rates for everything else. `estimate` returns the charges
+of a lab that is to be built, `find_charges` the charges of what exists, and `query_billed_cost` what AWS has billed. Every rate
+has a source and a date. Monthly prices are divided by 730 hours, as AWS does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _METRIC = "UnblendedCost"
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A price in USD for one hour of one unit, with where it was read and on which day (ISO 8601). `note` limits it."""
+    """The price in USD of one unit for one hour, with its source and the day on which it was read (ISO 8601). `note` qualifies
+    it."""
 
     usd_per_hour: Decimal
     source: str
@@ -43,14 +45,14 @@ class Rate:
 
     @property
     def origin(self) -> str:
-        """Return where and when it was read."""
+        """Return where and when the price was read."""
         return f"{self.source}, {self.date}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """A number of units at a rate. If it belongs to something that exists: `item` is its id in the cloud, `since` when it
-    began, if the cloud reports that."""
+    """A number of units at a rate. For something that exists, `item` is its id in the cloud and `since` its start, if the cloud
+    reports it."""
 
     what: str
     kind: Charged
@@ -65,7 +67,7 @@ class Charge:
 
     @property
     def per_hour(self) -> Decimal:
-        """Return the USD an hour for all units."""
+        """Return the cost of all units, in USD per hour."""
         return self.units * self.rate.usd_per_hour
 
 
@@ -79,7 +81,7 @@ class Span:
     reason: str = ""
 
     def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """Return the USD up to now, or between two moments. An instance counts for at least a minute."""
+        """Return the cost up to now, or between two moments, in USD. An instance counts for at least a minute."""
         first = max(self.started, since) if since else self.started
         last = min(self.ended or now, now)
         last = min(last, until) if until else last
@@ -91,7 +93,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """All recorded spans, in the order in which they began; `damaged` is how many lines could not be read."""
+    """All recorded spans, in the order of their start; `damaged` is the number of lines that could not be read."""
 
     spans: tuple[Span, ...]
     damaged: int = 0
@@ -101,19 +103,20 @@ class Bill:
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """Return the charges that still run."""
+        """Return the spans that have not ended."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
-        """Return the USD an hour of the charges that run right now."""
+        """Return the cost of the charges that are open now, in USD per hour."""
         return usd_per_hour(span.charge for span in self.open())
 
     def total(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """Return the USD of everything up to now, or between two moments."""
+        """Return the cost of everything up to now, or between two moments, in USD."""
         return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
 
     def by(self, name: str, now: datetime) -> dict[str, Decimal]:
-        """Return the USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
+        """Return the cost up to now, in USD, for each value of a field of the charges: `module`, `stack`, `kind`, `market`,
+        `zone` or `item`."""
         totals: dict[str, Decimal] = {}
         for span in self.spans:
             key = str(getattr(span.charge, name))
@@ -122,26 +125,27 @@ class Bill:
 
 
 def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
-    """Return the USD an hour for all of them together."""
+    """Return the sum of these charges, in USD per hour."""
     return sum((charge.per_hour for charge in charges), Decimal(0))
 
 
 def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
-    """Return the USD for that time: a span of time, or hours."""
+    """Return the cost over a time, in USD. `time` is a span of time or a number of hours."""
     return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` contains what AWS returned, by (type, market, zone), with an empty zone for any."""
+    """Prices of one region. `fresh` contains the prices that AWS returned, by (type, market, zone); an empty zone means any
+    zone."""
 
     region: str
     fresh: Mapping[PriceKey, Rate] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
 
     def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
-        """Return the price of one hour of an instance. For spot without a known zone: the most expensive zone. Raises
-        MissingError without a price."""
+        """Return the price of one hour of an instance. For spot without a known zone, return the price in the most expensive
+        zone. Raises MissingError if there is no price."""
         instance_type(name)
         by_zone = {place: rate for (kind, bought, place), rate in self.fresh.items() if (kind, bought) == (name, market)}
         if rates := [rate for place, rate in by_zone.items() if not zone or place in {"", zone}]:
@@ -149,8 +153,8 @@ class PriceBook:
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def unit(self, name: str) -> Rate:
-        """Return the price of one hour of a GB of disk (gp3) or of shared `storage` (EFS), of an `address`, of a MB/s of
-        `throughput` above what a disk includes, or of a vCPU's `burst`."""
+        """Return the price of one hour of a unit: a GB of `disk` (gp3) or of shared `storage` (EFS), an `address`, a MB/s of
+        `throughput` above what a disk includes, or a vCPU's `burst`."""
         row = table("prices")[name]
         key = next(key for key in row if key.startswith("usd_per_"))
         hours = table("prices")["hours_per_month"] if key.endswith("_month") else 1
@@ -164,21 +168,21 @@ class PriceBook:
     def _read_on_demand_price(self, name: str) -> Rate:
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
-            raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
+            raise MissingError(f"there is no price for {name} in the shipped table", hint="choose a type of the course")
         return _make_rate(hardware().prices["on_demand"], price, self._price_note())
 
     def _read_spot_price(self, name: str) -> Rate:
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
         if low_high is None:
             on_demand = self._read_on_demand_price(name)
-            return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
+            return replace(on_demand, note="no spot price is known here; this is the on-demand price, which spot never exceeds")
         low, high = low_high
-        note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
+        note = f"the most expensive zone; the cheapest was ${low}" if low != high else ""
         return _make_rate(hardware().prices["spot"], high, note)
 
 
 def paid_throughput(mb_s: int) -> int:
-    """Return how many MB/s of a gp3 disk with this throughput are paid for."""
+    """Return how many MB/s of a gp3 disk's throughput are charged."""
     return max(0, mb_s - int(table("prices")["throughput"]["included_mb_s"]))
 
 
@@ -195,7 +199,7 @@ def _make_rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = 
 def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
     """Return the book with today's prices of these types, on demand and spot, as far as AWS returns them.
 
-    For a price that AWS does not return, the shipped one remains, and `complaints` says why.
+    If AWS does not return a price, the shipped one remains, and `complaints` says why.
     """
     fresh = dict(book.fresh)
     complaints: list[str] = []
@@ -209,7 +213,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """Return what this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
+    """Return the maximum hourly charges of this lab: instances, root disks, public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     count = disks = throughput = 0
@@ -225,7 +229,7 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
         throughput += machines.count * paid_throughput(machines.disk_mb_s)
     other_charges: tuple[tuple[Charged, str, int, str], ...] = (
         ("disk", "disk", disks, f"{disks} GB disk (gp3)"),
-        ("disk", "throughput", throughput, f"{throughput} MB/s more of disk"),
+        ("disk", "throughput", throughput, f"{throughput} MB/s of additional disk throughput"),
         ("address", "address", count, f"{count} public address{'' if count == 1 else 'es'} (IPv4)"),
         ("storage", "storage", need.storage_gib, f"{need.storage_gib} GB shared storage (EFS)"),
     )
@@ -292,9 +296,9 @@ def _query_spot_history(account: Account, types: list[str], now: datetime) -> di
 
 
 def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
-    """Return every charge of this stack that applies at this moment. A stopped instance costs only its disk.
+    """Return every current charge of this stack. A stopped instance costs only its disk.
 
-    Spot instances are charged at the price of their zone if the book has it. Raises the errors of `Account.call`.
+    Spot instances are charged at the price in their zone if the book has it. Raises the errors of `Account.call`.
     """
     project_tags = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
@@ -321,7 +325,8 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the ended and stopped instances that AWS still lists, by each of their ledger items: instance and address."""
+    """Return the ended and stopped instances that AWS still lists, by ledger item; each instance has two items, itself and its
+    address."""
     by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:
@@ -349,7 +354,7 @@ def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list
     throughput = paid_throughput(volume.get("Throughput", 0))
     if not throughput:
         return [charge]
-    what, rate = f"{throughput} MB/s more of disk", book.unit("throughput")
+    what, rate = f"{throughput} MB/s of additional disk throughput", book.unit("throughput")
     return [charge, replace(charge, item=f"{charge.item}:throughput", what=what, units=Decimal(throughput), rate=rate)]
 
 
@@ -380,7 +385,7 @@ def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """The cost billed between two days (the second not included), in USD: in total, and by AWS's name for the service.
+    """The cost billed between two days (without the second one), in USD: in total, and by AWS's name for the service.
 
     `requests` is the number of requests made, each of which costs a cent. `final` is False if AWS may still correct the cost.
     """
@@ -393,7 +398,7 @@ class BilledCost:
 
     @property
     def usd(self) -> Decimal:
-        """Return the USD of all services together."""
+        """Return the cost of all services together, in USD."""
         return sum((amount for _service, amount in self.services), Decimal(0))
 
 

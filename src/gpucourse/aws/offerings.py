@@ -1,7 +1,7 @@
 """The instance types that exist, and the zones of a region that offer them.
 
-What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it is offered comes from AWS each time,
-because prices and lists still name types that no zone offers any more.
+The properties of a type (vCPUs, GPUs, memory, quota) come from the hardware table. The zones that offer it come from AWS each
+time, because price lists still contain types that no zone offers any more.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ REGIONS = ("us-east-2", "us-east-1", "us-west-2")
 
 @cache
 def instance_types() -> dict[str, InstanceType]:
-    """Return every type of the shipped table, by name, including the retired ones, marked as such."""
+    """Return every type in the shipped table, by name. Retired types are included, and marked."""
     return {kind.name: kind for kind in types_of(hardware())}
 
 
 def types_of(table: Hardware) -> Iterator[InstanceType]:
-    """Return every instance type of a table of hardware."""
+    """Return every instance type in a hardware table."""
     for rented in table.rented:
         for name, row in rented.types.items():
             yield InstanceType(
@@ -42,7 +42,7 @@ def types_of(table: Hardware) -> Iterator[InstanceType]:
 
 
 def instance_type(name: str) -> InstanceType:
-    """Return the type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
+    """Return the type of that name. Raises UnknownName for an unknown type, UsageError for a type that AWS has retired."""
     by_name = instance_types()
     if name not in by_name:
         raise UnknownName("instance type", name, [kind.name for kind in by_name.values() if not kind.retired])
@@ -71,7 +71,7 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 def validate_region(name: str) -> str:
     """Return `name` if it has the form of an AWS region; AWS decides whether the region exists.
 
-    Raises UsageError, also for a region of another partition, which has other accounts and prices.
+    Raises UsageError for another form, and for a region of another partition, where accounts and prices differ.
     """
     partition = read_partition(name)
     if partition != PARTITION:
@@ -83,7 +83,7 @@ def validate_region(name: str) -> str:
 
 
 def read_partition(region: str) -> str:
-    """Return the partition of a region, as its ARNs name it; for a region that boto3 does not know yet, the course's partition.
+    """Return the partition of a region, as ARNs name it; for a region that boto3 does not know yet, the course's partition.
 
     Raises UsageError for text that is not the name of a region.
     """
@@ -94,7 +94,8 @@ def read_partition(region: str) -> str:
 
 
 def zones(account: Account) -> tuple[str, ...]:
-    """Return the names of the availability zones that are open to everyone: no local zones, none that needs an opt-in."""
+    """Return the names of the availability zones that are open to everyone, without local zones and zones that need an
+    opt-in."""
     filters = [
         {"Name": "opt-in-status", "Values": ["opt-in-not-required"]},
         {"Name": "zone-type", "Values": ["availability-zone"]},
@@ -105,7 +106,7 @@ def zones(account: Account) -> tuple[str, ...]:
 
 
 def offers(account: Account, types: Iterable[str]) -> Offers:
-    """Return which zones offer which of these types at present, according to AWS."""
+    """Return which zones currently offer which of these types, according to AWS."""
     type_names = sorted(set(types))
     names = zones(account)
     by_type: dict[str, set[str]] = {name: set() for name in type_names}
@@ -123,6 +124,6 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
 
 
 def first_attempt(zone_offers: Offers, instance_type: str, *, with_types: Iterable[str] = ()) -> Placement | None:
-    """Return where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
+    """Return the place to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
     common = zone_offers.find_common_zones(frozenset({instance_type, *with_types}))
     return Placement(zone=common[0], instance_type=instance_type) if common else None

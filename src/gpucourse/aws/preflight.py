@@ -1,8 +1,8 @@
-"""The checks before anything costs money: whether the labs can be built, all in one run.
+"""The checks before anything costs money, all in one run: whether the labs can be built.
 
-Each check is a function that returns a verdict, or its findings; `CHECKS` is the list of those that ask the account, in the
-order in which to fix what they find. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`;
-no check changes anything.
+Each check is a function that returns a verdict or a list of findings; `CHECKS` lists the checks of the account, in the order in
+which to fix their findings. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`; no check
+changes anything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gpucourse.parallel import run_all
 AT_ONCE = 8
 MIN_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
 POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy prints it"
-_GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
+_GET_TERRAFORM = "pip install 'gpucourse[local]' includes one; or see developer.hashicorp.com/terraform/install"
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
 _OPEN_BILLING = (
     "the root user opens this page once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to "
@@ -39,21 +39,22 @@ _OPEN_BILLING = (
 )
 _MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file for a budget that sends mail"
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
-_FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
+_FREE = "meanwhile, free of charge: --target here on a laptop with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabEnvironment:
-    """What the checks look at: the quotas of the account, the labs that are to be built in it, and what else they need to know.
+    """The input of the checks: the quotas of the account, the labs that are to be built in it, and further facts.
 
-    `find_offers` returns the zones that offer the types of the labs.
-    `terraform` is the version that was found, or None. `public_key` is the text of the workspace's key, empty if there is none
-    yet. `standing` are the stacks that this workspace knows, which are not leftovers; `regions` are all regions it ever used.
-    `ssh_cidr` is the address that the learner gave, which avoids a request to the internet. `budget` and `spent` are USD.
-    `request` is the command that requests the quota of these labs from AWS. `whole`: also check what one lab can do without,
-    such as a budget's mail. `growth` returns what these labs need of the quota in addition to those of their machines that
-    already run.
+    `find_offers` returns the zones that offer the labs' types. `terraform` is the version that was found, or None. `public_key`
+    is the text of the workspace's key, or empty if there is no key yet. `standing` are the stacks that this workspace knows,
+    which are not leftovers; `regions` are all regions that it ever used.
+
+    `ssh_cidr` is the address that the learner gave, which avoids a request to the internet. `budget` and `spent` are in USD.
+    `request` is the command that requests the labs' quota from AWS. `whole`: also check what a single lab does not need, such
+    as a budget's mail. `growth` returns what these labs need from the quota in addition to those of their machines that already
+    run.
     """
 
     quotas: Quotas
@@ -75,17 +76,17 @@ class LabEnvironment:
 
     @property
     def account(self) -> Account:
-        """Return the account, seen from the region of the labs."""
+        """Return the account, with the region of the labs."""
         return self.quotas.account
 
 
 Verdict = tuple[State, str, str]
-"""The state, the detail and the remedy of a check with one finding, which has the check's name."""
+"""The state, the detail and the remedy of a check's only finding, which has the check's name."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check. `what` names its finding, if it returns a verdict or cannot be made; it is left out unless it `applies`."""
+    """One check. `what` names its finding if the check returns a verdict or fails. The check is skipped unless it `applies`."""
 
     what: str
     find: Callable[[LabEnvironment], Verdict | list[Finding]]
@@ -96,7 +97,7 @@ class Check:
 def preflight(facts: LabEnvironment) -> list[Finding]:
     """Return all findings about building these labs in this account and region, in the order in which to fix them.
 
-    Without credentials, the account's own checks are one finding. Never raises for an error from AWS or the network.
+    Without credentials, all checks of the account become one finding. Never raises for an error from AWS or the network.
     """
     first, identity = _make(TERRAFORM, facts), _make(IDENTITY, facts)
     if any(finding.state in {"missing", "unknown"} for finding in identity):
@@ -114,7 +115,7 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
-    """Return the findings of the check, with its kind; an error of AWS becomes a finding."""
+    """Return the findings of the check, all of its kind; an error of AWS becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
         verdict = check.find(facts)
@@ -129,7 +130,7 @@ def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
 
 
 def find_terraform(facts: LabEnvironment) -> Verdict:
-    """Check that there is a Terraform that can fetch AWS's provider."""
+    """Check that Terraform is installed in a version that can fetch AWS's provider."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", facts.terraform or "")
     if facts.terraform is None or match is None:
         return "missing", facts.terraform or "not found", _GET_TERRAFORM
@@ -142,15 +143,15 @@ def find_terraform(facts: LabEnvironment) -> Verdict:
 def find_key(facts: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
     if not facts.public_key:
-        return "ok", "made with the first deploy", ""
+        return "ok", "created with the first deploy", ""
     kind = facts.public_key.split(maxsplit=1)[0]
     if kind not in {"ssh-ed25519", "ssh-rsa"}:
-        return "missing", f"EC2 accepts ed25519 and RSA keys, not {kind}", "make another: ssh-keygen -t ed25519"
+        return "missing", f"EC2 accepts ed25519 and RSA keys, not {kind}", "create another: ssh-keygen -t ed25519"
     return "ok", kind, ""
 
 
 def find_address(facts: LabEnvironment) -> Verdict:
-    """Check that this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
+    """Check that this computer has a public IPv4 address, to which SSH will be open. Raises MissingError, UsageError."""
     cidr = validate_cidr(facts.ssh_cidr) if facts.ssh_cidr else facts.ask_address()
     return "ok", f"SSH will be open to {cidr} alone", ""
 
@@ -178,8 +179,8 @@ def find_identity(facts: LabEnvironment) -> Verdict:
     """Check that AWS recognises the identity. Raises CredentialsError."""
     identity = facts.account.identity()
     if identity.root:
-        detail = f"account {identity.account}, as its root user, who may do everything, also by mistake"
-        return "warning", detail, "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
+        detail = f"account {identity.account}, as its root user, who may do anything, even by mistake"
+        return "warning", detail, "create a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
     return "ok", f"account {identity.account}, as {identity.arn.rpartition(':')[2]}", ""
 
 
@@ -187,7 +188,7 @@ def find_plan(facts: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which starts no GPU instance."""
     answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
     if answer is None:
-        detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
+        detail = "AWS has no plan for this account on record; accounts older than the plans (July 2025) have none"
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}
@@ -219,7 +220,7 @@ def find_region(facts: LabEnvironment) -> Verdict:
 
 
 def find_bill_readers(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity sees what the account costs, and that an AWS budget sends mail. Listing budgets costs
+    """Check that this identity may see what the account costs, and that an AWS budget sends mail. Listing budgets costs
     nothing."""
     access, mail, account = "billing access", "budget mail", facts.account
     number = account.identity().account
@@ -246,9 +247,9 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 
 
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
-    """Check that one of AWS's own roles exists, which the account needs for its first use of a service: `first`."""
+    """Check that one of AWS's own roles exists. The account needs it for its first use of a service, which `first` names."""
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
-        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, if this identity may"
+        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity may"
         return "warning", detail, mend
     return "ok", role, ""
 
@@ -273,8 +274,8 @@ def find_zones(facts: LabEnvironment) -> list[Finding]:
 
 
 def find_quotas(facts: LabEnvironment) -> list[Finding]:
-    """Check that every quota allows what the largest lab needs of it, in addition to what already runs. If one is too small,
-    also the role that a request for more needs."""
+    """Check that every quota allows what the largest lab needs in addition to what already runs. If one is too small, also
+    check the role that is needed to request more."""
     labs = facts.growth(facts.labs)
     findings = [
         describe_quota(facts.account, labs, facts.market, item, facts.request)
@@ -284,7 +285,7 @@ def find_quotas(facts: LabEnvironment) -> list[Finding]:
 
 
 def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
-    """Check the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
+    """Check the quotas of the market that was not chosen, since raising one takes days. A quota that is too small is only a
     warning."""
     other_market: Market = "on-demand" if facts.market == "spot" else "spot"
     needs = quota.needs(facts.labs, facts.market)
@@ -299,7 +300,8 @@ def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
 
 
 def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota: Quota, request: str) -> Finding:
-    """Return whether the quota allows what the largest of these labs needs of it. `request`: the command that requests more."""
+    """Return a finding about whether the quota allows what the largest of these labs needs. `request` is the command that
+    requests more."""
     subject = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
     has = "unknown" if vcpu_quota.limit is None else str(vcpu_quota.limit)
     usage = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
@@ -308,7 +310,7 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
         return Finding(what=subject, state="ok", detail=detail)
     page = quota.console_page(vcpu_quota)
     if vcpu_quota.enough is None:
-        return Finding(what=subject, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"look there: {page}")
+        return Finding(what=subject, state="unknown", detail=f"{detail}; {vcpu_quota.reason}", mend=f"see {page}")
     types = quota.needs(labs, market)[vcpu_quota.code, vcpu_quota.market]
     free = (vcpu_quota.limit if vcpu_quota.free is None else vcpu_quota.free) or 0
     fit = [module for module, vcpus in types.items() if vcpus <= free]
@@ -318,13 +320,14 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
         mend = f"wait for AWS's answer: {page}; {_FREE}"
         return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
     larger_quota = f"{request}{' --spot' if market == 'spot' else ''}"
-    mend = f"{larger_quota} (people at AWS decide in hours to days, and may grant only a part), or {page}"
+    mend = f"{larger_quota} (people at AWS decide in hours to days, and may grant less), or {page}"
     smaller = _offer_smaller(labs, vcpu_quota, free)
     return Finding(what=subject, state="missing", detail=detail, mend="; ".join([*smaller, mend, _FREE]))
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
-    """Return the commands that build these labs with smaller nodes, if the quota allows those but not the usual ones."""
+    """Return the commands that build these labs with smaller nodes, if the quota allows smaller nodes but not the usual
+    ones."""
     key, names = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
@@ -350,7 +353,7 @@ def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
 
 
 def find_images(facts: LabEnvironment) -> list[Finding]:
-    """Check that the machine images of the labs exist in this region, and fit on the disks."""
+    """Check that the machine images of the labs exist in this region, and fit on the root disks."""
     findings: list[Finding] = []
     for kind in _list_image_kinds(facts.labs):
         image = resolve(facts.account, kind)
@@ -373,7 +376,7 @@ def find_network_room(facts: LabEnvironment) -> Verdict:
     try:
         limit = quota.limit(account, quota.VPCS, "vpc")
     except (CloudError, PermissionRefused) as error:
-        detail = f"{count} VPCs in {account.region}; how many it may have is not known: {error.what}"
+        detail = f"{count} VPCs in {account.region}; the limit is not known: {error.what}"
         return "unknown", detail, "a new account may have 5 in a region"
     full = count >= limit
     mend = f"remove one that is not needed. {_LEAKS}" if full else ""
@@ -390,11 +393,11 @@ def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
         expired_count = sum(map(_is_expired, leftovers))
-        detail = f"{len(leftovers)} things of {len(stacks)} lab(s) unknown to this workspace ({', '.join(stacks)})"
+        detail = f"{len(leftovers)} resources of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
         detail += f"; {expired_count} past their deadline" if expired_count else ""
         findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):
-        detail = f"not allowed to look for: {', '.join(unseen)}"
+        detail = f"not allowed to list: {', '.join(unseen)}"
         findings.append(Finding(what=subject, state="unknown", detail=detail, mend=POLICY_HINT))
     return findings or [Finding(what=subject, state="ok", detail="none in the regions that this workspace uses")]
 
@@ -407,7 +410,7 @@ def _is_expired(resource: CloudResource) -> bool:
 
 
 def find_permission(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity may start each type, by EC2's dry run, which tests permissions but neither quota nor
+    """Check that this identity may start each type, with EC2's dry run, which tests permissions but neither quota nor
     capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
@@ -437,11 +440,11 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
         return Finding(what=subject, state="missing", detail=f"refused: {error.action}", mend=POLICY_HINT)
     except CloudError as error:
         if error.cloud_code == "DryRunOperation":
-            return Finding(what=subject, state="ok", detail="a dry run says yes")
+            return Finding(what=subject, state="ok", detail="a dry run succeeded")
         if error.kind in {"account", "credentials"}:
             return Finding(what=subject, state="missing", detail=error.what, mend=error.hint)
         return Finding(what=subject, state="unknown", detail=error.what, mend=_DEPLOY_SHOWS)
-    return Finding(what=subject, state="unknown", detail="EC2 did not answer the dry run as it should", mend=_DEPLOY_SHOWS)
+    return Finding(what=subject, state="unknown", detail="EC2 gave an unexpected answer to the dry run", mend=_DEPLOY_SHOWS)
 
 
 TERRAFORM = Check("Terraform", find_terraform)

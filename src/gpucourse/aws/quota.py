@@ -1,7 +1,7 @@
-"""vCPU quotas of a region: what the course needs of each, its limit, and what is in use. Nothing is guessed.
+"""vCPU quotas of a region: for each, the need of the course, the limit, and the use. Nothing is guessed.
 
 A quota counts vCPUs, not instances or GPUs; on-demand and spot have separate quotas. A limit that AWS does not let us read is
-unknown, never enough. The need of all modules is the largest need of one: a learner does one module at a time.
+unknown, never enough. Only the most demanding module counts, because a learner does one module at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPEN = {"PENDING", "CASE_OPENED"}
 
 
 def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
-    """Return the vCPUs that each module needs of each quota, by (quota code, market)."""
+    """Return the vCPUs that each module needs from each quota, by (quota code, market)."""
     by_quota: dict[tuple[str, Market], dict[str, int]] = {}
     for lab in labs:
         for machines in lab.machines:
@@ -38,7 +38,7 @@ def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], d
 
 @dataclass
 class Quotas:
-    """The vCPU quotas of an account in one region. Each limit, and what is in use, is asked for once; threads may share it.
+    """The vCPU quotas of an account in one region. Each limit and the use are queried once; threads may share this object.
 
     `limits` and `used` hold the answers so far, each with the reason if AWS did not give it.
     """
@@ -49,7 +49,7 @@ class Quotas:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assess(self, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
-        """Return every quota that these labs need, one lab at a time, with its limit and what is in use."""
+        """Return every quota that these labs need, for one lab at a time, with its limit and use."""
         names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
         quotas: list[Quota] = []
         with self._lock:
@@ -76,7 +76,8 @@ class Quotas:
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
-    """Return the account's limit of that quota in this region (for EC2: in vCPUs); AWS's default if none was ever applied."""
+    """Return the account's limit of that quota in this region (for EC2, in vCPUs), or AWS's default if none was ever
+    applied."""
     request = {"ServiceCode": service, "QuotaCode": code}
     answer = account.call_if_exists("service-quotas", "get_service_quota", **request)
     if answer is None:
@@ -85,7 +86,7 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
 
 
 def in_use(account: Account) -> dict[str, int]:
-    """Return the vCPUs that all instances of the account (not only the course's) use in this region, by quota code."""
+    """Return the vCPUs that all instances in the account (not only the course's) use in this region, by quota code."""
     vcpus: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
@@ -102,7 +103,8 @@ def count_networks(account: Account) -> int:
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:
-    """Ask AWS to raise this quota to what the course needs in addition to what runs; return the open request if there is one.
+    """Ask AWS to raise this quota to what the course needs in addition to what runs. If a request is already open, return that
+    one.
 
     AWS staff decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
     """
@@ -139,7 +141,7 @@ def open_request(account: Account, code: str) -> QuotaRequest | None:
 
 
 def console_page(quota: Quota) -> str:
-    """Return the page of the AWS console that shows this quota and can raise it, in the right region."""
+    """Return the address of the page in the AWS console that shows this quota and can raise it, in the right region."""
     return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
 
 
@@ -156,7 +158,7 @@ def _parse_request(answer: dict[str, Any], region: str, *, opened_before: bool =
 
 
 def _find_code(name: str, *, spot: bool) -> str | None:
-    """Return the quota that an instance of this type counts against, by its family, so that types outside our table count
+    """Return the quota against which an instance of this type counts, by its family, so that types outside our table count
     too."""
     quota = hardware().quota_of(name)
     return quota.by_market["spot" if spot else "on-demand"][0] if quota else None

@@ -1,6 +1,6 @@
 """Removing what a leak scan found, in an order that works, and waiting for what AWS releases late.
 
-Each resource is described again by its tags right before it is removed: one that no longer carries them is not touched.
+Right before a resource is removed, it is described again by its tags. If it no longer has them, it is not touched.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ def remove(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudResource]:
-    """Remove these resources, all regions at once; return what could not be removed, each with the reason in `note`.
+    """Remove these resources, in all regions at the same time; return those that could not be removed, each with the reason in
+    `note`.
 
     A resource that is already gone counts as removed. Nothing without the Project, Course and Stack tags is touched. A resource
-    that others still depend on is tried again until `patience_s` seconds have passed.
+    on which others still depend is tried again until `patience_s` seconds have passed.
     """
     deadline = clock() + patience_s
     regions = sorted({resource.region for resource in resources})
@@ -76,7 +77,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
         for resource in of_kind:
             if (note := _remove_one(work, resource)) is not None:
                 remaining.append(replace(resource, note=note))
-        if kind == INSTANCE.name and remaining:  # what they use will not be released, however long we wait
+        if kind == INSTANCE.name and remaining:  # what these instances use will not be released, however long we wait
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET.name, FILE_SYSTEM.name}:
             remaining += _still_going(
@@ -90,7 +91,7 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
     if not resource.seen:
         return resource.note
     if resource.tags.get("Project") != tags.PROJECT:
-        return "it does not carry the course's tag, so it was left alone"
+        return "it does not have the course's tags, so it was left alone"
     start = work.clock()
     address = f"{resource.region} {resource.kind} {resource.id}"
 
@@ -119,13 +120,14 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove it, based on its current description; none if it is gone or no longer carries the tags.
+    """Return the calls that remove the resource, based on its current description; none if it is gone or no longer has the
+    tags.
 
-    Raises CloudError for a kind that the course does not make.
+    Raises CloudError for a kind that the course does not create.
     """
     kind = _BY_NAME.get(resource.kind)
     if kind is None:
-        raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
+        raise CloudError(f"{resource.id} is of a kind that the course does not create", hint=resource.remove)
     own_tags: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
     for item in resource_scan.items(account, kind, own_tags):
         if item[kind.id] == resource.id:
@@ -133,7 +135,8 @@ def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
 
 
 def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
-    """Wait until these are gone, since the network cannot be removed before them; return those that were not gone in time."""
+    """Wait until these resources are gone, since the network cannot be removed before them; return those that were not gone in
+    time."""
     while resources:
         try:
             resources = [resource for resource in resources if _present(work.account, resource)]
@@ -141,7 +144,7 @@ def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResou
             if work.clock() >= work.deadline or not isinstance(error, CloudError):
                 return [replace(resource, note=error.what) for resource in resources]
         if resources and work.clock() >= work.deadline:
-            return [replace(resource, note="its removal was requested, but it is still there") for resource in resources]
+            return [replace(resource, note="its removal was requested, but it still exists") for resource in resources]
         if resources:
             work.sleep(PAUSE_S)
     return []
@@ -157,7 +160,8 @@ def _present(account: Account, resource: CloudResource) -> bool:
 
 
 def _loosen(work: _Work, group: CloudResource) -> None:
-    """Remove the rules of this group that name groups: two groups that name each other could never be deleted."""
+    """Remove the rules of this security group that refer to groups: two groups that refer to each other could never be
+    deleted."""
     try:
         if not any(True for _step in _steps(work.account, group)):
             return
@@ -176,11 +180,11 @@ def _loosen(work: _Work, group: CloudResource) -> None:
                     SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]],
                 )
     except GpucourseError:
-        return  # the deletion itself reports what is wrong
+        return  # the deletion itself reports the error
 
 
 def _describe_holders(account: Account, resource: CloudResource) -> str:
-    """Describe the network interfaces that are still in a network that cannot be removed; empty if there are none."""
+    """Describe the network interfaces that prevent the removal of a network; return an empty text if there are none."""
     field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(resource.kind)
     if field is None:
         return ""

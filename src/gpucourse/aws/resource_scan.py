@@ -1,6 +1,6 @@
-"""Finding what the account still contains of the course, by describing every kind with its tags, without Terraform.
+"""Finding what the account still contains of the course, by describing every kind of resource with its tags, without Terraform.
 
-The tagging API is only a cross-check: it lists deleted resources for a while and omits key pairs and placement groups.
+The tagging API is only a cross-check: it lists deleted resources for a while, and omits key pairs and placement groups.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def find(
     regions: Iterable[str] = (),
     strict: bool = False,
 ) -> list[CloudResource]:
-    """Return every resource with the course's tags in these regions (by default the account's own), in the order of removal.
+    """Return every resource with the course's tags in these regions (by default, the account's own), in the order of removal.
 
-    An empty list proves that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
-    backstop's schedules and role, which cost nothing and only end the course's instances, are in it only with `strict`. A
-    region that rejects the credentials while another accepts them counts as one unseen resource: the region is no longer
-    enabled. Raises the errors of `Account.call`, except PermissionRefused.
+    An empty list proves that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False. The
+    backstop's schedules and role, which cost nothing and only end the course's instances, are included only with `strict`. A
+    region that rejects the credentials while another accepts them is no longer enabled; it counts as one unseen resource.
+    Raises the errors of `Account.call`, except PermissionRefused.
     """
     project_tags = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
@@ -71,7 +71,7 @@ def find(
 
 
 def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Return the descriptions by AWS of all resources of one kind with these tags, each with its tags."""
+    """Return AWS's descriptions of all resources of one kind with these tags, each with its tags."""
     if kind is MOUNT_TARGET:  # they have no tags, so they belong to the course if their file system does
         for system in items(account, FILE_SYSTEM, project_tags):
             for target in account.pages("efs", kind.operation, kind.key, FileSystemId=system["FileSystemId"]):
@@ -89,7 +89,7 @@ def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iter
 
 
 def _file_systems(account: Account) -> Iterator[dict[str, Any]]:
-    """Return the shared storage of the account: unlike EC2, EFS cannot filter by tag."""
+    """Return all shared storage of the account, because EFS, unlike EC2, cannot filter by tag."""
     for system in account.pages("efs", FILE_SYSTEM.operation, FILE_SYSTEM.key):
         if system.get("LifeCycleState") != "deleted":
             yield system
@@ -103,7 +103,7 @@ def _schedule_groups(account: Account) -> Iterator[dict[str, Any]]:
 
 
 def _roles(account: Account) -> Iterator[dict[str, Any]]:
-    """Return the backstop's roles that were made for a stack."""
+    """Return the backstop's roles that were created for a stack."""
     for role in account.pages("iam", ROLE.operation, ROLE.key, PathPrefix=schedule.PATH):
         yield {**role, **_tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])}
 
@@ -116,12 +116,12 @@ _FINDERS: dict[str, Callable[[Account], Iterator[dict[str, Any]]]] = {
 
 
 def _tags_unless_gone(account: Account, service: str, operation: str, **parameters: str) -> dict[str, Any]:
-    """Return the tags of one resource; none if it was removed after it was listed, together with another lab."""
+    """Return the tags of one resource, or none if it was removed after it was listed, together with another lab."""
     return {"Tags": (account.call_if_exists(service, operation, **parameters) or {}).get("Tags")}
 
 
 def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return the resources of one kind, or one marked as unseen if AWS does not let us look."""
+    """Return the resources of one kind, or one that is marked as unseen if AWS does not let us list them."""
     try:
         return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
     except PermissionRefused as error:
@@ -144,7 +144,8 @@ def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResou
 
 
 def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return resources with the course's tags of kinds that no stack creates. Only a cross-check, so an error is ignored."""
+    """Return resources with the course's tags whose kinds no stack creates. This is only a cross-check, so an error is
+    ignored."""
     filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
     resources: list[CloudResource] = []
     try:
@@ -172,20 +173,20 @@ def _make_unseen_resource(kind: Kind, project_tags: Mapping[str, str], region: s
 
 
 def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> tuple[list[str], str]:
-    """Return the enabled regions, except `known_regions`, that contain resources of the course; and why some could not be
-    checked, empty if all were.
+    """Return the enabled regions, except `known_regions`, that contain resources of the course. The second value says why
+    some regions could not be checked, and is empty if all were.
 
-    One call per region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
+    One call per region, to the API that lists by tag, is enough to know whether a leak scan is worthwhile there.
     """
     try:
-        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
+        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions, this lists the enabled regions
     except (CloudError, PermissionRefused) as error:
         return [], f"the account's other regions could not be listed: {error.what}"
     regions = sorted({str(region["RegionName"]) for region in answer} - set(known_regions))
     answers = run_all([partial(_holds, account.in_region(name)) for name in regions], limit=AT_ONCE)
     by_region = dict(zip(regions, answers, strict=True))
     blind = [name for name, present in by_region.items() if present is None]
-    unasked = f"not looked at, since AWS did not let us or did not answer: {', '.join(blind)}" if blind else ""
+    unasked = f"not checked, since AWS refused or did not answer: {', '.join(blind)}" if blind else ""
     return [name for name, present in by_region.items() if present], unasked
 
 

@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-Each instance has its own EventBridge schedule, since one unknown id makes the termination of several fail as a whole. The
-schedules of a stack are in a group that carries its tags. If permissions are missing, that is reported as a finding: the
-deadline watch on the nodes works without them.
+Each instance has its own EventBridge schedule, because a termination of several instances fails as a whole if one id is
+unknown. The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding: the
+deadline watch on the nodes works without the backstop.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gpucourse.model.cloud import Finding
 AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH = "gpucourse-backstop", "/gpucourse/"
-SET_UP = "for the account's administrator, once: gpucourse doctor --setup prints the file that makes the backstop's role"
-_TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # after the partition, which is that of the role
+SET_UP = "for the account's administrator, once: gpucourse doctor --setup prints the file that creates the backstop's role"
+_TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # follows the partition, which is the role's
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 
 
@@ -34,7 +34,7 @@ def group_name(stack: str) -> str:
 
 
 def permissions() -> dict[str, Any]:
-    """Return what the role allows: to end instances of the course, and nothing else."""
+    """Return the role's permissions: it may end instances of the course, and do nothing else."""
     document: dict[str, Any] = _role_properties()["Policies"][0]["PolicyDocument"]
     return document
 
@@ -47,7 +47,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def _role_properties() -> Any:
-    """Return the role as the administrator's template makes it."""
+    """Return the properties of the role in the administrator's template."""
     return table("account")["Resources"]["BackstopRole"]["Properties"]
 
 
@@ -59,9 +59,9 @@ def arm(
     project_tags: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
-    """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved to that time.
+    """Let AWS end these instances ten minutes after `expires`; a schedule that exists is moved to that time.
 
-    `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an answer of AWS: the finding says
+    `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an error of AWS: the finding says
     whether the backstop exists.
     """
     stack = project_tags["Stack"]
@@ -75,7 +75,7 @@ def arm(
 
 
 def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[float], None] = time.sleep) -> Finding:
-    """Move every schedule of the stack to `expires` plus ten minutes. The finding says if there is none to move."""
+    """Move every schedule of the stack to ten minutes after `expires`. If the stack has no schedule, the finding says so."""
 
     def do() -> str:
         names = _schedules(account, group_name(stack))
@@ -88,8 +88,8 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
 
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
-    """Write another deadline on the stack's group of schedules, and on the role that was made for it. Raises the errors of
-    `Account.call`."""
+    """Write another deadline into the tags of the stack's schedule group, and of the role that was created for it. Raises the
+    errors of `Account.call`."""
     expires_tag = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
     if group.get("State") == "ACTIVE":
@@ -99,8 +99,8 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
-    """Return when AWS will end each instance of the stack, in UTC. Empty if there is no backstop. Raises the errors of
-    `Account.call`."""
+    """Return when AWS will end each instance of the stack, in UTC; an empty dictionary if there is no backstop. Raises the
+    errors of `Account.call`."""
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
@@ -110,7 +110,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check whether the backstop will work for this identity, as far as that is visible without creating anything."""
+    """Check whether the backstop will work for this identity, as far as can be seen without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
@@ -118,13 +118,13 @@ def readiness(account: Account) -> Finding:
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=SET_UP)
     if not role_arn:
-        detail = f"there is no role {ROLE}; deploy makes one for the lab if this identity may do so; otherwise the lab has none"
+        detail = f"there is no role {ROLE}; deploy creates one for the lab if this identity may; otherwise the lab has none"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
 
 def role_name(stack: str) -> str:
-    """Return the name of the role that is made for one stack if there is no shared role."""
+    """Return the name of the role that is created for one stack if there is no shared role."""
     return f"{ROLE}-{stack}"[:64]
 
 
@@ -137,7 +137,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
 
 
 def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
-    """Return the shared role if it exists, else the stack's own, creating it if needed."""
+    """Return the shared role if it exists, else the stack's own role, which is created if needed."""
     arn = _arn(account, ROLE) or _arn(account, role_name(stack))
     if arn:
         return arn
@@ -157,13 +157,13 @@ def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
 
 
 def _arn(account: Account, role: str) -> str:
-    """Return the ARN of that role, empty if there is none."""
+    """Return the ARN of that role, or an empty text if there is none."""
     answer = account.call_if_exists("iam", "get_role", RoleName=role)
     return str(answer["Role"]["Arn"]) if answer else ""
 
 
 def _make_group(account: Account, name: str, project_tags: dict[str, str], sleep: Callable[[float], None]) -> None:
-    """Make sure that the group exists. One that was just deleted keeps its name for a while, but accepts no schedules."""
+    """Make sure that the group exists. A group that was just deleted keeps its name for a while, but accepts no schedules."""
     for tries_left in range(_TRIES, -1, -1):
         try:
             account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(project_tags))
@@ -208,7 +208,7 @@ def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: d
 
 
 def _put(account: Account, parameters: dict[str, Any], sleep: Callable[[float], None]) -> None:
-    """Create the schedule, or change the one of that name; retry while AWS does not accept a new role yet."""
+    """Create the schedule, or change the existing one of that name; retry while AWS does not accept a new role yet."""
     operation = "create_schedule"
     for tries_left in range(_TRIES, -1, -1):
         try:

@@ -1,6 +1,8 @@
-"""Calls to AWS: clients created when needed, short timeouts, bounded retries, and every error as one of this program's classes.
+"""Calls to AWS: clients that are created when needed, short timeouts, bounded retries, and this program's classes for every
+error.
 
-The only file that imports boto3 and botocore, and only inside functions: they need a third of a second to load.
+This is the only file that imports boto3 and botocore, and it does so only inside functions: they take a third of a second to
+load.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ class AwsIdentity:
 
     @property
     def root(self) -> bool:
-        """Return whether it is the account's root user, who needs no permission and should not do daily work."""
+        """Return whether the identity is the account's root user, who needs no permissions and should not do daily work."""
         return self.arn.endswith(":root")
 
 
 class Account:
-    """One AWS account seen from one region.
+    """One AWS account, with the region in which calls are made.
 
-    Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. May be shared between
-    threads.
+    Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. Threads may share this
+    object.
     """
 
     def __init__(self, region: str, environ: Mapping[str, str]) -> None:
@@ -60,7 +62,7 @@ class Account:
         self._session: boto3.Session | None = None
 
     def in_region(self, region: str) -> Account:
-        """Return the same account seen from another region."""
+        """Return the same account with another region."""
         return self if region == self.region else type(self)(region, self._environ)
 
     def client(self, service: str) -> Any:
@@ -77,7 +79,7 @@ class Account:
             return answer
 
     def call_if_exists(self, service: str, operation: str, **parameters: Any) -> dict[str, Any] | None:
-        """Make one call and return its answer; None if AWS does not know its subject (any more)."""
+        """Make one call and return its answer, or None if AWS does not know the subject of the call (any more)."""
         try:
             return self.call(service, operation, **parameters)
         except CloudError as error:
@@ -96,7 +98,7 @@ class Account:
                 yield from page.get(key, [])
 
     def action(self, service: str, operation: str) -> str:
-        """Return an operation as a policy names it: `get_aws_default_service_quota` is
+        """Return the name of an operation in a policy: for `get_aws_default_service_quota`,
         `servicequotas:GetAWSDefaultServiceQuota`."""
         client = self._clients.get(service)
         methods = client.meta.method_to_api_mapping if client is not None else {}
@@ -104,7 +106,8 @@ class Account:
         return IAM_ACTIONS.get(name, name)
 
     def identity(self) -> AwsIdentity:
-        """Return the identity that makes the calls. The cheapest way to know whether there are credentials at all."""
+        """Return the identity that makes the calls. This is the cheapest way to find out whether there are credentials at
+        all."""
         answer = self.call("sts", "get_caller_identity")
         return AwsIdentity(account=str(answer["Account"]), arn=str(answer["Arn"]))
 
@@ -157,7 +160,7 @@ class Account:
 
 
 def find_partition(region: str) -> str:
-    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; empty if it knows none."""
+    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; an empty text if it knows none."""
     import botocore.session
     from botocore.exceptions import UnknownRegionError
 
@@ -169,7 +172,7 @@ def find_partition(region: str) -> str:
 
 @cache
 def _models() -> Any:
-    """Return AWS's description of its services, read once for all sessions: that of EC2 takes a third of a second."""
+    """Return AWS's description of its services, which is read once for all sessions: EC2's alone takes a third of a second."""
     from botocore.loaders import create_loader
 
     return create_loader()

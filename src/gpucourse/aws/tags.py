@@ -19,7 +19,7 @@ _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # characters that IAM, EFS and EventBrid
 
 
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
-    """Return the tags that a resource must carry to belong to this stack, to this course (a workspace's id), or to the
+    """Return the tags that a resource must have to belong to this stack, to this course (a workspace's id), or to the
     project."""
     project_tags = {"Project": PROJECT}
     if stack:
@@ -35,7 +35,7 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def of(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a resource that AWS described. A network interface calls them TagSet."""
+    """Return the tags of a resource that AWS described. In a network interface they are under TagSet."""
     tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in tags}
 
@@ -51,19 +51,19 @@ def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def make_value(text: str) -> str:
-    """Return the text as a valid tag value: a character that AWS refuses becomes `_`, and 128 characters are kept."""
+    """Return the text as a valid tag value: each character that AWS refuses becomes `_`, and only 128 characters are kept."""
     return _NO_TAG.sub("_", text)[:128]
 
 
 def make_expires(expires: datetime) -> list[dict[str, str]]:
-    """Return the tag with the time at which a resource should end, in the form that AWS expects."""
+    """Return the tag for the time at which a resource should end, in the form that AWS expects."""
     return to_aws_tags({_EXPIRES: expires.astimezone(UTC).isoformat(timespec="seconds")})
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline on the resources that have one, and on the rules of the security groups among them.
+    """Write another deadline into the tags of the resources that have one, and of the rules of the security groups among them.
 
-    `leaks`, other workspaces and Terraform's next plan read it. The backstop has a separate call. Raises the errors of
+    `leaks`, other workspaces and Terraform's next plan read these tags. The backstop has a separate call. Raises the errors of
     `Account.call`.
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]

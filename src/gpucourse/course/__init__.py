@@ -1,1 +1,1 @@
-"""The course as data: the places of its files, the content of its manifests, and what is wrong with them, by line."""
+"""The course as data: the places of its files, the content of its manifests, and the errors in them, with line numbers."""

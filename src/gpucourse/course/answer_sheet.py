@@ -1,5 +1,5 @@
-"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that can be written by hand. Reading it
-reports every complaint; it is written as a whole."""
+"""`answers.yaml`: the learner's answers to the questions of one exercise, as a file that a person can write. Reading it reports
+every complaint; it is always written as a whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpucourse.storage import write_text
 
 
 class Sheet(Strict):
-    """The answers to one exercise, by the names of its questions. `run` is the run that the numbers are about."""
+    """The answers to one exercise, by the names of its questions. `run` is the run from which the numbers come."""
 
     exercise: ExerciseId
     run: str | None = None
@@ -30,13 +30,13 @@ class Sheet(Strict):
 
 
 def load_sheet(path: Path, exercise: Exercise) -> Sheet | None:
-    """Return the answers in a file; None if there is none. Raises ManifestError with every complaint."""
+    """Return the answers in a file, or None if there is no file. Raises ManifestError with every complaint."""
     return read_sheet(path, exercise) if path.is_file() else None
 
 
 def read_sheet(path: Path, exercise: Exercise) -> Sheet:
-    """Return the answers in a file. Raises UsageError if it is missing; ManifestError with every complaint: not YAML, of
-    another exercise, a question that the exercise does not have."""
+    """Return the answers in a file. Raises UsageError if the file is missing. Raises ManifestError with every complaint: it is
+    not YAML, it is for another exercise, or it answers a question that the exercise does not have."""
     hint = f"gpucourse answer {exercise.id} --template writes a sheet to fill in"
     try:
         raw = read_bounded(path.resolve(), MAX_BYTES)
@@ -104,8 +104,8 @@ def _render_answer(name: str, answer: Scalar | None) -> list[str]:
 
 
 def _quote(text: str) -> str:
-    """Quote the text; characters that YAML does not accept literally (control characters, line separators) are escaped by
-    number."""
+    """Quote the text. Characters that YAML does not accept literally (control characters, line separators) are escaped by their
+    numbers."""
     words = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in words)
 

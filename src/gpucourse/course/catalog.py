@@ -1,4 +1,4 @@
-"""The modules of a course. A manifest is read when it is needed; a broken one does not hide the others."""
+"""The modules of a course. A manifest is read when it is needed; a broken one does not prevent the others from being used."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import Complaint, Document
 
 MANIFEST = "module.yaml"
-JUDGES = "judges"  # the folder beside the scripts that contains the judges of parts
+JUDGES = "judges"  # the folder next to the scripts, with the judges of parts
 MAX_LESSON_BYTES = 4 << 20
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
 def load(folders: CourseFolders) -> Catalog:
-    """Return the course in `folders`. Reads no manifest yet. Raises MissingError if there is no folder of modules."""
+    """Return the course in `folders`, without reading a manifest yet. Raises MissingError if there is no folder of modules."""
     if not folders.modules.is_dir():
         raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
     places = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
@@ -29,7 +29,7 @@ def load(folders: CourseFolders) -> Catalog:
 
 
 def read_module(folder: Path, exercises: Path) -> Module:
-    """Read the manifest in a module's folder. Raises ManifestError with everything that is wrong with it at once."""
+    """Read the manifest in a module's folder. Raises ManifestError with all its errors."""
     label = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
 
     def examine(document: Document) -> Iterator[Complaint]:
@@ -64,15 +64,15 @@ class Catalog:
         return tuple(self.iterate())
 
     def iterate(self, first: str = "") -> Iterator[Module]:
-        """Yield every module whose manifest is valid, the one numbered `first` before the others; each manifest is read when
-        its turn comes."""
+        """Yield every module whose manifest is valid, beginning with module `first`; each manifest is read only when its module
+        is next."""
         for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
             if isinstance(module := self._of(place), Module):
                 yield module
 
     @property
     def errors(self) -> tuple[ManifestError, ...]:
-        """Return what is wrong with the invalid manifests."""
+        """Return the errors of the invalid manifests."""
         return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
 
     @property
@@ -81,7 +81,7 @@ class Catalog:
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
-        """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is wrong."""
+        """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is invalid."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
             number = module_id.partition(".")[0]
@@ -98,7 +98,8 @@ class Catalog:
         return module
 
     def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
-        """Return the exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is wrong."""
+        """Return the exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is
+        invalid."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
             raise UnknownName("exercise", exercise_id, self._exercise_ids())
@@ -115,7 +116,7 @@ class Catalog:
         return next(place.name for place in self._places if number_of(place.name) == module.id)
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
-        """Return the parts of a module's lesson, in Markdown: one, or several of a long one."""
+        """Return the parts of a module's lesson, in Markdown; a short lesson has one part."""
         folder = self.folders.modules / self.folder_name(module)
         return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
@@ -124,12 +125,12 @@ class Catalog:
         return "\n".join(self.lesson_parts(module))
 
     def judge(self, module: Module, name: str) -> Path:
-        """Return the path of the file that judges what a learner wrote: `judges/<name>.py` beside the module's scripts."""
+        """Return the path of the file that judges what a learner wrote: `judges/<name>.py` next to the module's scripts."""
         return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
 
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """Return the files of an exercise, script first: the name of each on the node, and its path in `exercises/`. A folder
-        is replaced by all files in it."""
+        """Return the files of an exercise, the script first: for each, its name on the node and its path in `exercises/`. A
+        folder is replaced by all the files in it."""
         folder = self.folder_name(module)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {
@@ -140,7 +141,7 @@ class Catalog:
         }
 
     def _list_files(self, file: str, place: str) -> list[str]:
-        """Return the names of the files that an entry of a manifest means: itself, or the files in that folder."""
+        """Return the names of the files for an entry of a manifest: the entry itself, or the files in that folder."""
         path = self.folders.exercises / place
         if not path.is_dir():
             return [file]
@@ -148,7 +149,7 @@ class Catalog:
         return [f"{file}/{item.as_posix()}" for item in names]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """Return the paths in `exercises/` of the files that the learner writes for an exercise, by the part's id."""
+        """Return the paths in `exercises/` of the files that the learner writes for an exercise, by the id of the part."""
         return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
 
     def judge_file(self, module: Module, part: LearnerPart) -> Path:

@@ -1,4 +1,4 @@
-"""The files in a module's folder beside its manifest: the parts of the lesson and their pictures."""
+"""The files in a module's folder next to its manifest: the parts of the lesson and their pictures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gpucourse.course.references import find_dead_commands
 from gpucourse.model.manifest import Module
 
 PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
-MAX_COLUMNS = 78  # columns of a block of rich on a terminal of 80: one stays free on each side
-_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
+MAX_COLUMNS = 78  # columns of a rich block on a terminal with 80: one on each side stays free
+_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # a link in Markdown, without its anchor
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 _CODE = re.compile(r"```.*?```", re.DOTALL)
-_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough: their text is not read here
+_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough, because their text is not parsed here
 
 
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
-    """Yield what is wrong with a module's lessons, and which files in its folder none of them uses, one line each."""
+    """Yield the errors in a module's lessons, and the files in its folder that no lesson uses, one line each."""
     folder = catalog.folders.modules / catalog.folder_name(module)
     label = f"{catalog.folders.modules.name}/{folder.name}"
     names = (module.lesson, *module.further_lessons)
@@ -60,7 +60,7 @@ def _check_lesson(text: str) -> Iterator[str]:
 
 
 def _find_wide_code(text: str) -> Iterator[str]:
-    """Yield the lines of code, indented or between fences, that do not fit on a terminal of 80 columns."""
+    """Yield the lines of code, indented or between fences, that do not fit on a terminal with 80 columns."""
     for token in _PARSER.parse(text):
         if token.type not in {"code_block", "fence"} or token.map is None:
             continue

@@ -1,4 +1,4 @@
-"""Checks beyond the manifests themselves: scripts and manifests agree, and no file is unused.
+"""Checks beyond the manifests themselves: scripts and manifests must agree, and no file may be unused.
 
 python -m gpucourse.course.lint    prints every complaint, or that there is none
 """
@@ -42,7 +42,7 @@ FEW_CHOICES = 4
 
 
 def lint(catalog: Catalog) -> list[str]:
-    """Return every complaint about the course, one line each: `file: place: reason`. Empty if there is none."""
+    """Return every complaint about the course, one line each: `file: place: reason`. Return an empty list if there is none."""
     complaints = [line for error in catalog.errors for line in error.complaints]
     if not catalog.module_ids and not catalog.errors:
         complaints.append(
@@ -84,7 +84,7 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _check_course_files(catalog: Catalog) -> Iterator[str]:
-    """Yield what is wrong with the rubric, the quiz and the report's plan, and folders that are the same module."""
+    """Yield the errors in the rubric, the quiz and the report's plan, and folders that are the same module."""
     modules = catalog.folders.modules
     for read in (read_rubric, read_quiz, read_report_plan):
         try:
@@ -104,7 +104,8 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Yield the modules, and the quiz, whose right options can be guessed by their length or their letter."""
+    """Yield a complaint for each module, and for the quiz, if the right options can be guessed by their length or their
+    letter."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         questions = [question for exercise in module.exercises for question in exercise.questions]
@@ -115,8 +116,8 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield how the right one of a group's options can be guessed without reading: it is the strictly longest, by more than
-    `EVEN` times the shortest, in more than a third of the choices; or one letter is right in more than half of them."""
+    """Yield a sentence for each way in which the right options of a group can be guessed without reading. Either more than a
+    third of them are the longest, by more than `EVEN` times the shortest, or more than half of them have the same letter."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):
@@ -134,7 +135,7 @@ def _is_longest(question: Question) -> bool:
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
-    """Yield the values that the report reads from runs but no script writes."""
+    """Yield the values that the report reads from runs but that no script writes."""
     by_id = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
         if chapter.exercise not in by_id:  # reported as unknown
@@ -160,7 +161,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
-    """Yield the schemas for editors that another version of gpucourse wrote. A course does not need them."""
+    """Yield the schemas for editors that another version of gpucourse wrote. A course does not need these schemas."""
     for file in SCHEMAS:
         path = modules / file
         if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):
@@ -196,8 +197,8 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
-    """Yield complaints about faults in code: each must change a text that occurs once in a file of its exercise, and have a
-    judge."""
+    """Yield complaints about faults in code. Each fault must change a text that occurs once in a file of its exercise, and must
+    have a judge."""
     sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
         label = f"{manifest}: {exercise.id}.faults.{fault.id}"
@@ -226,7 +227,7 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
 
 
 def _is_brought(path: Path) -> bool:
-    """Return whether a file is one that gpucourse itself shares among exercises, and that `dev new` copies."""
+    """Return whether a file is one that gpucourse itself shares among exercises and that `dev new` copies."""
     delivered = find_course({}).exercises / SHARED / path.name
     return delivered.is_file() and delivered.read_bytes() == path.read_bytes()
 
@@ -250,7 +251,8 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
-    """Check the solutions: each replaces a file of the same name that an exercise uses, and differs from it."""
+    """Yield complaints about solutions. Each must replace a file of the same name that an exercise uses, and must differ from
+    it."""
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name

@@ -1,4 +1,4 @@
-"""The place of the course: in a checkout beside the program, in an installed package, or in a folder that an author names."""
+"""The place of the course: next to the program in a checkout, in an installed package, or in a folder that an author names."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class CourseFolders:
 
 
 def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
-    """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may use the `terraform/` of this
-    one; `package` is the folder in which the program is installed.
+    """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own course, which may use the built-in
+    `terraform/`; `package` is the folder in which the program is installed.
 
     Raises MissingError if a folder is missing.
     """
@@ -44,20 +44,20 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
 def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
     """Return the course in `folder`, which may use the built-in `terraform/`.
 
-    Raises MissingError if a part is missing; the message has `named_by`, which named the folder, and the hint.
+    Raises MissingError if a part is missing. The message contains the hint, and `named_by`, the setting that named the folder.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
-            lacks = f"which has no folder {part}/" if root.is_dir() else "which is no folder"
+            lacks = f"which has no folder {part}/" if root.is_dir() else "which is not a folder"
             raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
     own_terraform, built_in = root / "terraform", _find_built_in(PACKAGE)
     return CourseFolders(root / "modules", root / "exercises", own_terraform if own_terraform.is_dir() else built_in.terraform)
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` names none, or the built-in
-    one."""
+    """Return the folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` is not set, or names the built-in
+    course."""
     if not (folder := environ.get(OVERRIDE)):
         return None
     root = Path(folder).expanduser().absolute()

@@ -1,4 +1,5 @@
-"""A new course: the template of one module with one exercise, the helpers that all courses may use, schemas for an editor."""
+"""A new course: the template of one module with one exercise, the helpers that all courses may use, and schemas for an
+editor."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ HELPERS = ("bench.py", "ranks.py")
 
 
 def start_course(folder: Path) -> tuple[str, ...]:
-    """Write a course of one module with one exercise into `folder`, which is made if it is missing; return the files, relative
-    to it.
+    """Write a course of one module with one exercise into `folder`, which is created if it is missing; return the files,
+    relative to the folder.
 
     Raises UsageError if the folder is not empty, StorageError if it cannot be written to.
     """
     root = folder.expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         state = "already contains files" if root.is_dir() else "is a file"
-        raise UsageError(f"{root} {state}, and a new course needs an empty folder", hint="gpucourse dev new DIR")
+        raise UsageError(f"{root} {state}, but a new course needs an empty folder", hint="gpucourse dev new DIR")
     template, shared = find_template(), find_course({}).exercises / SHARED
     sources = {path.relative_to(template): path for path in sorted(template.rglob("*")) if path.is_file()}
     sources |= {Path("exercises", SHARED, name): shared / name for name in HELPERS}

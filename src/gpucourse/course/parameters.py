@@ -1,5 +1,5 @@
-"""The parameters that the learner set, typed and checked, and how they reach the script: one argument each, whatever the
-value."""
+"""The parameters that the learner set, typed and checked, and the arguments that pass them to the script: one for each,
+whatever the value."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAX_DIGITS = 40
 
 
 def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> dict[str, Scalar]:
-    """Return the value of every parameter, in the order of the manifest: what the learner set, else its default.
+    """Return the value of every parameter, in the order of the manifest: the value that the learner set, else the default.
 
-    `local` says that the nodes are simulated; a parameter may have a smaller default for these. Raises UnknownName for an
+    `local` says that the nodes are simulated, for which a parameter may have a smaller default. Raises UnknownName for an
     unknown parameter, UsageError for a value of the wrong type, out of range or not among the choices.
     """
     names = [parameter.name for parameter in exercise.parameters]
@@ -32,7 +32,7 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
             hint = f"parameters of {exercise.id}: {', '.join(names)}" if names else f"{exercise.id} has no parameters"
             raise UnknownName("parameter", option, names, hint=hint)
         if name in texts:
-            raise UsageError(f"--set {name} is given twice, as {option} and before", hint=f"type it once: --set {name}=VALUE")
+            raise UsageError(f"--set {name} is given twice, as {option} and earlier", hint=f"type it once: --set {name}=VALUE")
         texts[name] = text
     return {
         parameter.name: read_value(exercise, parameter, texts[parameter.name])
@@ -43,7 +43,8 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 
 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """Return the script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
+    """Return the script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are passed as
+    plain text.
 
     Parameters that only the launcher needs (such as the number of processes per node) are left out.
     """
@@ -62,7 +63,7 @@ def _flag(parameter: Parameter, value: Scalar) -> str:
 
 
 def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: str = "--set") -> Scalar:
-    """Read a value of the parameter that was typed after `option`. Raises UsageError for a value that is not allowed."""
+    """Read a value of the parameter that was typed after `option`. Raises UsageError if the value is not allowed."""
     value = _read(parameter, text)
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.find_objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
@@ -79,7 +80,8 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
 
 
 def _read(parameter: Parameter, text: str) -> Scalar | None:
-    """Convert the text to the parameter's type; None if it is not of that type. Only plain decimal ASCII digits are numbers."""
+    """Convert the text to the parameter's type; return None if it is not of that type. Only plain decimal ASCII digits form
+    numbers."""
     if parameter.type == "str":
         return text
     plain = text.strip()

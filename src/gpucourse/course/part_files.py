@@ -1,4 +1,5 @@
-"""The files of a learner's part and of a fault: a judge that knows wrong ways, solutions. Nothing is executed."""
+"""The files of a learner's part and of a fault: the judge, which recognises wrong ways, and the solutions. Nothing is
+executed."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from gpucourse.model.manifest import CodeFault
 MIN_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
 MAX_EQUAL_LINES = 3
-"""With at most this many new lines, a solution does not show that it was copied: they can hardly be written otherwise."""
+"""A solution with at most this many new lines does not prove copying: such lines can hardly be written differently."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
@@ -49,20 +50,20 @@ def list_solutions(file: Path) -> tuple[Path, Path]:
 
 
 def is_solution(file: Path, delivered: Path) -> bool:
-    """Return whether a learner's file is a solution of the course's file `delivered`, comments and blanks apart, that has more
-    than MAX_EQUAL_LINES lines which the delivered one lacks. Nothing in it is executed."""
+    """Return whether a learner's file is equal to a solution of the course's file `delivered`, apart from comments and blanks.
+    The solution must have more than MAX_EQUAL_LINES lines that the delivered file lacks. Nothing in the file is executed."""
     code = _read_code(file)
     equal = [solution for solution in list_solutions(delivered) if solution.is_file() and _read_code(solution) == code]
     return any(_count_new_lines(solution, delivered) > MAX_EQUAL_LINES for solution in equal)
 
 
 def _count_new_lines(solution: Path, delivered: Path) -> int:
-    """Count the lines of code of a solution that the delivered file does not contain in the same form."""
+    """Count the lines of code in a solution that the delivered file does not contain in the same form."""
     return (Counter(_list_lines(solution)) - Counter(_list_lines(delivered))).total()
 
 
 def _list_lines(file: Path) -> list[str]:
-    """Return the lines of a file of the course without comments, docstrings and blanks, each unchanged."""
+    """Return the lines of a file of the course, each unchanged, but without comments, docstrings and empty lines."""
     if file.suffix != ".py":
         return _strip_comments(file).splitlines()
     text = file.read_text(encoding="utf-8")
@@ -74,20 +75,20 @@ def _list_lines(file: Path) -> list[str]:
 
 
 def _read_code(file: Path) -> str:
-    """Return the code of a file in one form for all comments, docstrings and blanks; empty if its name ends in .py and it is
-    not Python."""
+    """Return the code of a file in a form that does not depend on comments, docstrings and blanks; return an empty text for a
+    .py file that is not valid Python."""
     return _strip_python(file.read_bytes()) if file.suffix == ".py" else "".join(_strip_comments(file).split())
 
 
 def _strip_comments(file: Path) -> str:
-    """Return a file of another language without comments and empty lines, each line without blanks at its ends."""
+    """Return the text of a file in another language without comments, empty lines, and blanks at the ends of lines."""
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     text = _BRACE_COMMENTS.sub("", text) if file.suffix in _BRACES else _HASH_COMMENT.sub("", text)
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _strip_python(data: bytes) -> str:
-    """Return a Python program as `ast` writes it, without docstrings; empty if it is not valid."""
+    """Return a Python program as `ast` writes it, without docstrings; return an empty text if it is not valid."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(data)
@@ -124,7 +125,8 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 
 
 def read_ways(judge: Path) -> dict[str, Change]:
-    """Return the wrong ways that a judge knows, each with the change to the solution that leads there, as old and new text.
+    """Return the wrong ways that a judge recognises, each with the change to the solution that leads to it, as old and new
+    text.
 
     Raises SyntaxError if the file is not Python, ValueError if its WAYS are not written as literals.
     """

@@ -1,4 +1,5 @@
-"""References of a module: other exercises and modules, stacks, nodes, values of a run, commands in its texts.
+"""References of a module: to other exercises and modules, to stacks and nodes, to values of a run, and in commands in its
+texts.
 
 Each complaint is one line, `place: reason`, and says what exists instead.
 """
@@ -20,7 +21,7 @@ from gpucourse.model.plan import LaunchPlan
 
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
-"""The keys of a run that checks and questions may read beside its metrics."""
+"""The keys of a run that checks and questions may read in addition to its metrics."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -31,7 +32,7 @@ _PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
 
 
 def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
-    """Yield the references of a module to what no other part of the course has."""
+    """Yield the references of a module to things that do not exist in the course."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
     if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
         yield f"needs: {' needs '.join(circle)}: no learner could begin"
@@ -51,7 +52,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
     minutes = sum(exercise.minutes for exercise in module.exercises)
     if minutes > module.hours * 60:
-        yield f"hours: {module.hours:g}, and its exercises alone take {minutes} minutes"
+        yield f"hours: {module.hours:g}, but its exercises alone take {minutes} minutes"
 
 
 def find_unknown_values(exercise: Exercise) -> Iterator[str]:
@@ -95,7 +96,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
 
 
 def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield every text of an exercise that a learner reads, with its place."""
+    """Yield every text of an exercise that a learner reads, and its place."""
     yield "goal", exercise.goal
     yield from ((f"tasks.{index}", text) for index, text in enumerate(exercise.tasks))
     yield from ((f"hints.{index}", text) for index, text in enumerate(exercise.hints))
@@ -120,17 +121,17 @@ def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
 
 
 def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
-    """Check whether the exercise can start on the module's lab; yield what prevents it."""
+    """Yield what prevents the exercise from starting on the module's lab."""
     launch, lab = exercise.launch, module.lab
     if launch.nodes > lab.local.max_nodes:
-        yield f"launch.nodes: {launch.nodes}, and lab.local.max_nodes is {lab.local.max_nodes}"
+        yield f"launch.nodes: {launch.nodes}, but lab.local.max_nodes is {lab.local.max_nodes}"
     if lab.aws and launch.min_nodes > lab.aws.max_nodes:
-        yield f"launch.min_nodes: {launch.min_nodes}, and lab.aws.max_nodes is {lab.aws.max_nodes}"
+        yield f"launch.min_nodes: {launch.min_nodes}, but lab.aws.max_nodes is {lab.aws.max_nodes}"
     if launch.traits.by_slurm and lab.scheduler is None:
         yield f"launch.kind: {launch.kind} needs a lab with Slurm: write scheduler: slurm under lab"
     for part in exercise.yours:
         if part.submit and not launch.traits.by_slurm:
-            yield f"yours.{part.id}.submit: a batch file goes to Slurm, and launch.kind is {launch.kind}"
+            yield f"yours.{part.id}.submit: a batch file goes to Slurm, but launch.kind is {launch.kind}"
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
@@ -139,7 +140,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_doubles(exercise: Exercise) -> Iterator[str]:
-    """Yield what is written twice in groups whose items must differ."""
+    """Yield the items that appear twice in groups whose items must differ."""
     groups: dict[str, Iterable[str]] = {
         "tables": (table.title for table in exercise.tables),
         "deliverables": (deliverable.source for deliverable in exercise.deliverables),
@@ -156,7 +157,7 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    """Yield the faults whose id an earlier exercise has already: learners choose from the ids of the whole course."""
+    """Yield the faults whose id an earlier exercise already uses, because learners choose from the ids of the whole course."""
     for earlier in _list_exercises(catalog):
         if earlier.id == exercise.id:
             return
@@ -169,7 +170,7 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """Return the path from `start` along the needs of each back to `start`; empty if there is none."""
+    """Return a circular path of needs from `start` back to `start`; return an empty list if there is none."""
     ways, visited = [[start]], set[str]()
     while ways:
         way = ways.pop()
@@ -183,7 +184,8 @@ def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
 
 
 def _has_exercise(catalog: Catalog, number: str) -> bool:
-    """Return whether there is such an exercise; also true for any exercise of a module whose manifest is wrong."""
+    """Return whether the exercise exists. If the manifest of its module is invalid, return True for any number in that
+    module."""
     module = number.partition(".")[0]
     if module not in catalog.module_ids:
         return False

@@ -13,13 +13,12 @@ FILE = "report.yaml"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
-    """Read the plan beside the modules; None if there is none. Raises ManifestError with every complaint."""
+    """Read the plan next to the modules, or return None if there is none. Raises ManifestError with every complaint."""
     return read_beside(modules, FILE, ReportPlan)
 
 
 def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield what the plan names of exercises, tables, parameters and questions that this course does not have, one line
-    each."""
+    """Yield the exercises, tables, parameters and questions in the plan that do not exist in this course, one line each."""
     exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
     for chapter in plan.chapters:
         label = f"{FILE}: chapters.{chapter.id}"

@@ -1,6 +1,6 @@
-"""Rules of a manifest that no single value shows: numbers that belong together, names used once, files that exist.
+"""Rules for a manifest that no single value can show: numbers that belong together, names used only once, files that exist.
 
-The rules read the plain data, so that they complain even if a value elsewhere is of the wrong type.
+The rules read the plain data, so that they work even if a value elsewhere has the wrong type.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gpucourse.outside.yaml_reader import Complaint
 
 FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
 SHARED = "shared"
-PROFILER = "profiled.py"  # among the shared files: it runs any other script under PyTorch's profiler
+PROFILER = "profiled.py"  # one of the shared files, which runs any other script under PyTorch's profiler
 
 
 def number_of(folder: str) -> str | None:
-    """Return the module's number in its folder's name: `3` for `03-parallel-computing`. None for any other name."""
+    """Return the module's number in the name of its folder: `3` for `03-parallel-computing`. Return None for any other name."""
     match = FOLDER.fullmatch(folder)
     if not match:
         return None
@@ -38,7 +38,7 @@ def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterato
     lessons += [(("further_lessons", index), name) for index, name in enumerate(further if isinstance(further, list) else ())]
     for place, lesson in lessons:
         if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
-            yield Complaint(place, f"there is no file {lesson} beside the manifest")
+            yield Complaint(place, f"there is no file {lesson} next to the manifest")
     needs = data.get("needs")
     if isinstance(needs, list) and isinstance(number, str) and number in needs:
         yield Complaint(("needs",), "a module cannot need itself")
@@ -85,7 +85,7 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that a word for a number of the launch is a parameter whose values are in the allowed range."""
+    """Check that a word in place of one of the launch's numbers is a parameter whose values are in the allowed range."""
     launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None
@@ -128,7 +128,7 @@ _NAMES = {"parameters": "name", "checks": "id", "questions": "id", "plots": "fil
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
 _COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MAX_RESTARTS)}
-"""The keys of `launch` that may name a parameter: the word that has its own meaning there, and the range."""
+"""The keys of `launch` that may name a parameter, each with its special word and its range."""
 
 
 def _is_between(low: int, value: object, high: int) -> bool:
@@ -136,7 +136,8 @@ def _is_between(low: int, value: object, high: int) -> bool:
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:
-    """Return the path of an uploaded file or folder, relative to `exercises`: beside the scripts, or among the shared ones."""
+    """Return the path of an uploaded file or folder, relative to `exercises`: next to the scripts, or among the shared
+    files."""
     places = (f"{folder}/{file}", f"{SHARED}/{file}")
     return next((place for place in places if (exercises / place).exists()), None)
 
@@ -158,7 +159,7 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
 
 
 def _harmless(path: str) -> bool:
-    """Return whether the path stays inside its folder; if not, the model itself complains."""
+    """Return whether the path stays inside its folder; if it does not, the model itself complains."""
     try:
         relative_name(path)
     except OutsideError:

@@ -1,7 +1,7 @@
-"""The JSON Schemas of the files that a person writes, for editors: generated from the models, so that the two cannot differ.
+"""JSON Schemas, for editors, of the files that a person writes. They are generated from the models, so the two cannot differ.
 
-python -m gpucourse.course.schema            prints that of a manifest
-python -m gpucourse.course.schema --write    writes all of them into modules/
+python -m gpucourse.course.schema            prints the schema of a manifest
+python -m gpucourse.course.schema --write    writes all schemas into modules/
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     FILE: (Module, "module.yaml: one module of the course"),
     "rubric.schema.json": (Rubric, "rubric.yaml: the points of the course"),
     "quiz.schema.json": (Quiz, "quiz.yaml: the quiz of the course"),
-    "report.schema.json": (ReportPlan, "report.yaml: what the final report is made of"),
+    "report.schema.json": (ReportPlan, "report.yaml: the contents of the final report"),
 }
 
 
@@ -39,7 +39,7 @@ def schema_text(file: str = FILE) -> str:
 
 
 def schema(file: str = FILE) -> dict[str, Any]:
-    """Return the schema as data: the model's own, and what its validators add to it."""
+    """Return the schema as data: the model's own schema, plus what its validators require."""
     model, title = SCHEMAS[file]
     document = model.model_json_schema()
     questions = [_require_keys(kind, keys) for kind, keys in KINDS.items()]
@@ -59,7 +59,7 @@ def schema(file: str = FILE) -> dict[str, Any]:
 
 
 def write_schema(modules: Path) -> tuple[Path, ...]:
-    """Write the schemas into the folder of the modules; return their paths."""
+    """Write the schemas into the modules' folder; return their paths."""
     paths = tuple(modules / file for file in SCHEMAS)
     for path in paths:
         write_bytes(path, schema_text(path.name).encode())
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> str:
 
 
 def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the rules that a question of this kind has its keys, and that no other kind has them."""
+    """Return the rules that a question of this kind has certain keys and that questions of other kinds do not have them."""
     is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
     rules = {
         "text": {},

@@ -1,8 +1,9 @@
 """The agreement between the scripts of an exercise and its manifest: their flags; the files that they import, which must be
-uploaded, and packages of the nodes; and the keys that they write into their metrics. Nothing is executed.
+uploaded; the packages that the nodes need; and the keys that the scripts write into their metrics. Nothing is executed.
 
-Every word in a script that can be a key counts as written. This finds a manifest that needs a key which no script writes. It
-cannot prove the opposite: whether a key is written in every case shows only when the exercise runs (`dev check --run`).
+Every word in a script that can be a key counts as written. So these checks find a manifest that needs a key that no script
+writes. They cannot prove the opposite: only a run of the exercise shows whether a key is written in every case (`dev check
+--run`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from gpucourse.model.launching import Parameter
 from gpucourse.model.manifest import Exercise, Module, Plot
 from gpucourse.model.report_plan import SUBJECTS, ReportChapter
 
-BROUGHT = {"torch": {"numpy"}}  # what an import of the package also imports: torch needs numpy
+BROUGHT = {"torch": {"numpy"}}  # what importing the package also imports: torch needs numpy
 BY_PROGRAM = {"slurm", "session", "mode"}  # added by gpucourse itself: the scheduler's record of a run, a recorded session
 
 
 def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    """Yield what the scripts of an exercise and its manifest do not agree on, one line each."""
+    """Yield the differences between the scripts of an exercise and its manifest, one line each."""
     manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
     sources = catalog.sources(module, exercise)
     script_places = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
@@ -74,7 +75,7 @@ def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> It
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
-    """Return the script's options of argparse: the keywords of each, literals as values and names as words."""
+    """Return the script's argparse options: the keywords of each, with literals as values and names as words."""
     flags: dict[str, dict[str, Any]] = {}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
@@ -98,9 +99,9 @@ def _find_missing_imports(
 ) -> Iterator[str]:
     """Yield the imports that fail on a node, one line each: `place: reason`.
 
-    `sources` are the uploaded files, as `Catalog.sources` returns them, `trees` those that are Python, by their paths; `folder`
-    is the module's in `exercises`. A package is checked only if the script itself imports it at once when it starts: any other
-    import may be optional, and a function that imports one may never be called.
+    `sources` are the uploaded files, as `Catalog.sources` returns them; `trees` are those that are Python, by path; `folder` is
+    the module's folder in `exercises`. A package is checked only if the script itself imports it when it starts: any other
+    import may be optional, and a function with an import may never be called.
     """
     for name, place in sources.items():
         for module in sorted(_list_imports(_walk_start(trees[place])) if place in trees else ()):
@@ -119,13 +120,13 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree:
     own_modules = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
     own_modules |= {path.stem for path in (exercises / "shared").glob("*.py")}
     for module in sorted(_list_imports(tree.body)):
-        if module not in available and module not in own_modules:  # helpers were reported above
+        if module not in available and module not in own_modules:  # missing helpers were reported above
             near = did_you_mean(module, {Path(name).stem for name in sources if name.endswith(".py")})
             yield f"packages: {exercise.script} imports {module}, but nodes are not checked for it: add it to packages{near}"
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run when a file is imported: not those in functions."""
+    """Yield the syntax nodes that run when a file is imported, without those in functions."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node
@@ -145,7 +146,7 @@ def _list_imports(nodes: Iterable[ast.AST]) -> set[str]:
 
 @dataclass(frozen=True)
 class MetricWords:
-    """The words of some sources, and patterns for those that the script puts together when it runs."""
+    """The words of some sources, and patterns for words that the script puts together when it runs."""
 
     exact: frozenset[str]
     patterns: tuple[re.Pattern[str], ...]
@@ -155,8 +156,8 @@ class MetricWords:
 
 
 def words_of(sources: Iterable[Path]) -> MetricWords:
-    """Return every word in the sources that can be a key: texts, names of keyword arguments and of fields. Other files are
-    skipped."""
+    """Return every word in the sources that can be a key: texts, and names of keyword arguments and of fields. Files that are
+    not Python are skipped."""
     exact: set[str] = set()
     patterns: set[str] = set()
     for path in sources:
@@ -177,7 +178,7 @@ def words_of(sources: Iterable[Path]) -> MetricWords:
 
 
 def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield every path into the metrics that the manifest reads, with the place that reads it; also the keys of rows."""
+    """Yield every path into the metrics that the manifest reads, including keys of rows, with the place that reads it."""
     for check in exercise.checks:
         yield f"checks.{check.id}", check.value
         if isinstance(operand := check.comparison[1], str) and is_evidence(operand):
@@ -205,7 +206,7 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
 
 
 def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
-    """Yield what the manifest, or the paths in `paths`, reads from the metrics but no script writes, one line a place."""
+    """Yield what the manifest, or `paths` if given, reads from the metrics but no script writes, one line for each place."""
     reported: set[str] = set()
     names = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
     for place, expression in list_exercise_paths(exercise) if paths is None else paths:
@@ -221,7 +222,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple
 
 
 def _pattern(node: ast.JoinedStr) -> str:
-    """Return a regular expression for a text with placeholders; empty if no letter of it is fixed."""
+    """Return a regular expression for a text with placeholders, or an empty text if no letter of it is fixed."""
     parts = [
         re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
         for part in node.values

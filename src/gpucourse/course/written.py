@@ -1,5 +1,5 @@
-"""Any YAML file that a person wrote, checked against its model: every complaint at once, as the reader of the file needs it,
-`file: key.path: reason, line N`."""
+"""Any YAML file that a person wrote, checked against its model. Every complaint is reported, in the form `file: key.path:
+reason, line N`."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ _LIMITS = {
 
 
 def read_beside(modules: Path, name: str, model: type[Model]) -> Model | None:
-    """Read the file of that name beside the modules; None if there is none. Raises ManifestError with every complaint."""
+    """Read the file of that name next to the modules, or return None if there is none. Raises ManifestError with every
+    complaint."""
     path = modules / name
     return read_file(path, model, f"{modules.name}/{name}") if os.path.lexists(path) else None
 
 
 def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = lambda _: ()) -> Model:
-    """Read a file of a course. `label` is its name in messages; `examine` returns what the model cannot see. Raises
+    """Read a file of a course. `label` is its name in messages; `examine` returns complaints that the model cannot find. Raises
     ManifestError with every complaint."""
     try:
         raw = read_named(path, MAX_BYTES)
@@ -63,7 +64,7 @@ def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = 
 
 
 def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Examine = lambda _: ()) -> tuple[Model, Document]:
-    """Read the bytes of a file, as `read_file` does; return also its document. Raises ManifestError with every complaint."""
+    """Read the bytes of a file, as `read_file` does, and return its document too. Raises ManifestError with every complaint."""
     document = read_document(raw)
     complaints = list(document.complaints)
     if not isinstance(document.data, dict):
@@ -82,7 +83,7 @@ def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Exam
 
 
 def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
-    """Return the complaints about a file as sentences, in the order of its lines, each once."""
+    """Return the complaints about a file as sentences, in the order of its lines, without repetitions."""
     placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
     ordered = sorted(placed, key=lambda item: item[0] or 0)
     sentences = []
@@ -96,10 +97,10 @@ def format_complaints(file: str, document: Document, complaints: Iterable[Compla
 
 
 def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
-    """Return one complaint for each place whose value the model does not accept."""
+    """Return one complaint for each place with a value that the model does not accept."""
     by_place: dict[Place, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
-        if detail["type"] == "too_short" and detail["input"]:  # a list all of whose elements are wrong is not empty
+        if detail["type"] == "too_short" and detail["input"]:  # a list in which every element is wrong is not empty
             continue
         by_place.setdefault(_place(detail, data), []).append(detail)
     items = list(by_place.items())
@@ -109,7 +110,7 @@ def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) ->
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return ` (did you mean ...?)` if a known word is similar, else an empty text. A single letter has no similar word."""
+    """Return ` (did you mean ...?)` if a known word is similar, else an empty text. A single letter is similar to no word."""
     if len(word) < 2:
         return ""
     near = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.5)
@@ -117,7 +118,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def _place(detail: ErrorDetails, data: Any) -> Place:
-    """Return the place in the file: pydantic's own, without the names that it uses for the branches of a union."""
+    """Return the place in the file: pydantic's place without the names that it adds for the branches of a union."""
     place: list[str | int] = []
     value = data
     for step in detail["loc"]:

@@ -1,4 +1,4 @@
-"""Before a stack is destroyed, ends every run on it and collects the outputs; what has to be given up is named."""
+"""Before a stack is destroyed, ends every run on it, collects the outputs, and names those that have to be given up."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 LABS_AT_ONCE = 4
-"""Labs that are taken down at the same time: Terraform needs some hundred megabytes per stack in the cloud."""
+"""The number of labs that are taken down in parallel: Terraform needs a few hundred megabytes per stack in the cloud."""
 
 
 @dataclass(kw_only=True)
 class CollectedRuns:
-    """Which runs were collected, and which were given up (with why)."""
+    """The runs that were collected, and the runs that were given up, with the reasons."""
 
     fetched: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
 
 
 def find_ending(paths: WorkspacePaths, deployment: Deployment, removed_nodes: Collection[str]) -> tuple[RunRecord, ...]:
-    """Return the runs on nodes of these names whose end was not observed."""
+    """Return the runs on these nodes that have not been seen to end."""
     active = runs.under_way(paths, deployment.stack)
     return tuple(record for record in active if _is_on(record, removed_nodes))
 
@@ -58,12 +58,12 @@ def collect_runs(
 ) -> CollectedRuns:
     """End and collect every run of the stack that is not collected yet; with `discard`, only end them.
 
-    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `removed_nodes`, only
-    runs on those nodes count.
+    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `removed_nodes`, only runs
+    on those nodes are affected. The outputs on a cloud node that ended by itself are lost; that is reported, but is not an
+    error.
 
-    A cloud node that ended by itself lost its outputs: that is reported, and is not an error. Raises UnreachableError if
-    outputs cannot be fetched and no warning was given before (NodeUntrusted if what the node sends cannot be used),
-    MissingError if the record of a run cannot be read and its outputs may not have been collected.
+    Raises UnreachableError if outputs cannot be fetched and no warning was given before (NodeUntrusted if a node sends data
+    that cannot be used). Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 
@@ -114,7 +114,7 @@ class _Collector:
     outcome: CollectedRuns = field(default_factory=CollectedRuns)
 
     def discard(self, record: RunRecord) -> None:
-        """End one run and give up what it left."""
+        """End one run and give up its outputs."""
         with self._hold(record, wait_s=0.0):
             remainder = _end_jobs(self._label(record).watch, self.deployment, record, self.lost_nodes, self.connections)
             _give_up(self.context.paths, record, self.outcome, f"discarded with --discard{remainder}")
@@ -155,14 +155,14 @@ class _Collector:
                 )
             note_exits(record, result)
             if record.slurm is not None:
-                record.slurm.later, record.collected = [], False  # after this, nothing of them is left to collect
+                record.slurm.later, record.collected = [], False  # after this, nothing is left to collect
             finish(context, fleet, record, until=self.until)
             outcome.fetched.append(record.id)
-            outcome.given_up += [f"{record.id}, one node of it: {reason}" for reason in reasons]
+            outcome.given_up += [f"{record.id}, one of its nodes: {reason}" for reason in reasons]
         except StorageError as error:
             raise StorageError(
                 f"the outputs of run {record.id} are not collected yet, and {error.what}",
-                hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
+                hint=f"free some space, or give up these outputs: gpucourse destroy {deployment.module} --discard",
             ) from error
         except UnreachableError as error:
             # The user was warned about these lost nodes while following the run, but not about outputs that cannot be fetched.
@@ -172,7 +172,7 @@ class _Collector:
             raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
-        """Cancel the run on these nodes. Raises if a job on a cluster that stays did not end."""
+        """Cancel the run on these nodes. Raises an error if a job on a cluster that remains did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
@@ -187,7 +187,8 @@ def _count_later(record: RunRecord) -> int:
 
 
 def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
-    """Check the records that cannot be read. The nodes of such a run are unknown; its files are sealed once all are collected.
+    """Check that the runs whose records cannot be read were collected. Such a run's nodes are unknown, but its files are sealed
+    once all its outputs are collected.
 
     Raises MissingError for a run that is not sealed.
     """
@@ -195,7 +196,7 @@ def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingE
         if not files.hashes.exists():
             raise MissingError(
                 f"{error.what}; what that run wrote may not have been collected yet",
-                hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
+                hint=f"{error.hint}; or give up its outputs: gpucourse destroy {deployment.module} --discard",
             ) from error
 
 
@@ -210,8 +211,7 @@ def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
 def _end_jobs(
     watch: Watcher, deployment: Deployment, record: RunRecord, lost_nodes: Mapping[str, str], connections: Connections
 ) -> str:
-    """End what a remaining cluster still has of the run. If that fails, return what may still run, as an addition to a
-    sentence."""
+    """End the run's jobs on a cluster that remains. If that fails, return a clause that says what may still run."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in lost_nodes)
     over = record.has_ended and not _count_later(record)
     if record.slurm is None or over or not nodes or not deployment.uses_existing_machines:
@@ -232,7 +232,7 @@ def _make_uncollected_error(
 ) -> UnreachableError:
     """Return the error that says why the lab was left unchanged; in the cloud, also what that costs."""
     problem = f"the outputs of run {record.id} are not collected yet, and {error.what}"
-    discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
+    discard = f"gpucourse destroy {deployment.module} --discard gives up these outputs"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
     meanwhile, mend = find_target(deployment.target).reach_again(context, deployment)
     return kind(f"{problem}{meanwhile}", hint=f"{mend}; {discard}")

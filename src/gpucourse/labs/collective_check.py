@@ -1,4 +1,4 @@
-"""Checks whether nodes can work together, by one small collective like those of the exercises."""
+"""Checks whether nodes can work together, with one small collective operation like those of the exercises."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def hold(
     meet: int = 0,
     ways: Mapping[str, str] | None = None,
 ) -> None:
-    """Have the nodes sum one tensor over all of them.
+    """Sum one tensor over all the nodes.
 
-    What is already known is passed in: `meet` is a free port of the first one, `ways` are the nodes' interfaces. Raises
+    `meet` is a free port of the first node and `ways` are the nodes' interfaces, if they are already known. Raises
     InfrastructureError with the nodes' messages if they cannot work together.
     """
     from gpucourse.remote.fleet import values

@@ -1,4 +1,4 @@
-"""`deploy`: finds the target that the request means, and records the lab before it is built, and the outcome afterwards."""
+"""`deploy`: finds the target of the request, records the lab before it is built, and records the outcome afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ D = TypeVar("D", bound=Deployment)
 
 
 def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any]:
-    """Return the target that is named, else the only one that the request can mean, else that of the settings.
+    """Return the named target, else the only target that the request can mean, else the one in the settings.
 
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
@@ -38,7 +38,7 @@ def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any
 
 
 def make_record(workspace: Workspace, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
-    """Return the record of a lab that is about to be built, not stored yet."""
+    """Return a new record, not stored yet, of a lab that is about to be built."""
     now = now_utc()
     return kind(
         stack=stack,

@@ -1,4 +1,4 @@
-"""`destroy`: collects outputs, runs Terraform, then a leak scan that does not trust Terraform, and writes a receipt."""
+"""`destroy`: collects outputs, runs Terraform, scans for leaks without trusting Terraform, and writes a receipt."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MAX_SHOWN = 600  # characters of commands in one hint
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyRequest:
-    """The labs to destroy. None means every one: of all modules, on any target, with any GPU. `forget_unreachable`: forget labs
-    on machines that cannot be reached, if that can cost nothing."""
+    """The labs to destroy. None in a field means no restriction: every module, any target, any GPU. `forget_unreachable`:
+    forget labs on machines that cannot be reached, if that cannot cost money."""
 
     module: str | None = None
     target: str | None = None
@@ -41,14 +41,13 @@ class DestroyRequest:
 
     @property
     def everything(self) -> bool:
-        """Return whether nothing was left out."""
+        """Return whether the request includes every lab."""
         return self.module is None and self.target is None and self.gpu is None
 
 
 @dataclass(kw_only=True)
 class Survey:
-    """The selection for a destroy: labs on record, and, by target, untracked resources of this workspace, which are on no
-    record.
+    """The selection for a destroy: the labs on record, and this workspace's resources that are on no record, by target.
 
     `others`: the other labs on record. `unreadable`: why records of requested labs cannot be read. `trouble`: why a target
     could not be queried.
@@ -68,18 +67,18 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyResult:
-    """The result of `destroy`: a receipt for every stack that it worked on, an error for every one that is not gone."""
+    """The result of `destroy`: a receipt for every stack that was processed, and an error for every stack that still exists."""
 
     receipts: list[Receipt]
     errors: list[GpucourseError]
 
 
 def survey(context: Context, request: DestroyRequest) -> Survey:
-    """Return the requested labs. If all are requested, or a module without a record, also query targets for resources that are
-    on no record.
+    """Return the requested labs. If all labs are requested, or a module without a record, also query the targets for resources
+    that are on no record.
 
-    Raises UnknownName for a module that the course does not have, UsageError if every requested lab was to be forgotten and
-    none of them may be.
+    Raises UnknownName for a module that the course does not have, UsageError if the request is to forget labs and none of them
+    may be forgotten.
     """
     module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)
@@ -105,7 +104,7 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """Return what these labs cost, now and so far; only those that cost money."""
+    """Return the current and past costs of those labs that cost money."""
     return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 
@@ -113,7 +112,7 @@ def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything
     """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
     other_labs = [lab for lab in labs if not find_target(lab.target).forgettable]
     reasons = [
-        f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
+        f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer")
         for lab in other_labs
     ]
     if other_labs and len(other_labs) == len(labs) and not everything:
@@ -171,7 +170,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         receipt.outputs_home, receipt.outputs_discarded = collected.fetched, collected.given_up
         try:
             target.take_down_reachable(context, deployment, receipt, unreachable)
-        except LeftoverError as error:  # what is left is unknown, so a receipt has no content
+        except LeftoverError as error:  # what is left is unknown, so there is nothing to write into a receipt
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
         receipt.destroyed = now_utc()
@@ -201,11 +200,11 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
-    """Return the error with what may be left, by machine; the commands that remove it are in the receipt, and here if they are
-    short."""
+    """Return the error that lists what may be left on each machine. The commands that remove it are in the receipt and, if they
+    are short, also in the error."""
     listed = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
-    few = commands if len(commands) <= MAX_SHOWN else "the commands of the receipt remove it"
+    few = commands if len(commands) <= MAX_SHOWN else "the commands in the receipt remove it"
     return LeftoverError(
         f"{receipt.stack} is forgotten, and this may remain on machines that could not be reached: {listed}",
         hint=f"once a machine can be reached again: {few}",
@@ -213,7 +212,7 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
 
 
 def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
-    """Return the error with what is left, by name. The reasons, and the command that removes each, are in the receipts."""
+    """Return the error that names what is left. The receipts contain the reasons, and a command that removes each item."""
     leftovers = [item for receipt in receipts for item in receipt.leftovers]
     listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
     command = (
@@ -221,7 +220,7 @@ def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
     )
     return LeftoverError(
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
-        hint=f"type it again: {command}; or remove them by hand, with the commands of the receipt",
+        hint=f"type it again: {command}; or remove them by hand, with the commands in the receipt",
     )
 
 
@@ -237,7 +236,7 @@ class Removable(Protocol):
         ...
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Search, by other means than a state file, for anything of this deployment that still exists, and return it."""
+        """Return everything of this deployment that still exists, without relying on a state file."""
         ...
 
     def end_everything(self) -> None:

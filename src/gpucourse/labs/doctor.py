@@ -1,4 +1,4 @@
-"""`doctor`: finds everything that would stop the course on this computer, each with the command that fixes it."""
+"""`doctor`: finds everything on this computer that would stop the course, and shows a command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
 from gpucourse.workspace.paths import WorkspacePaths
 
-ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk stops everything
+ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes a few megabytes; a full disk stops everything
 
 
 def doctor(context: Context, target_name: str, module: str | None = None) -> list[Finding]:
@@ -27,7 +27,7 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
     return [
         _python(),
         _terraform(context.environ),
-        _tool("ssh", "; needed for gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
+        _tool("ssh", "; needed for gpucourse ssh and editors", "install OpenSSH's client (apt install openssh-client)"),
         *(
             finding
             for target in load_targets()
@@ -49,7 +49,7 @@ def list_programs(module: Module) -> list[Finding]:
     ]
     for name, users in optional.items():
         if name not in users_by_program:
-            findings.append(_tool(name, f": what it measures in {_join(users)} is not measured"))
+            findings.append(_tool(name, f": its measurements in {_join(users)} are left out"))
     packages = _users(module, lambda exercise: [name for name in exercise.packages if advised_extra(name) != USUAL])
     for name, users in packages.items():
         is_installed = importlib.util.find_spec(name) is not None
@@ -60,7 +60,7 @@ def list_programs(module: Module) -> list[Finding]:
 
 
 def _users(module: Module, names_of: Callable[[Exercise], Iterable[str]]) -> dict[str, list[str]]:
-    """Return the exercises that use each name, by the name."""
+    """Return the exercises that use each name, as lists by name."""
     users: dict[str, list[str]] = {}
     for exercise in module.exercises:
         for name in names_of(exercise):

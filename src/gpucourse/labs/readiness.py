@@ -1,5 +1,5 @@
 """The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm, every node must
-also be idle, with its GPU counted."""
+also be idle, and Slurm must list its GPUs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {lo
 
 
 def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
-    """Write the SSH configuration, then wait until every node is ready: each check on all of them at once.
+    """Write the SSH configuration, then wait until every node is ready; each check runs on all nodes in parallel.
 
-    Raises UnreachableError or InfrastructureError that names every node that failed. A missing torch is only a warning: the lab
-    exists, and exercises that need torch report it again.
+    Raises UnreachableError or InfrastructureError with the name of every node that failed. A missing torch is only a warning:
+    the lab exists, and exercises that need torch report it again.
     """
     from gpucourse.remote.execute import probe
     from gpucourse.remote.fleet import Fleet, values
@@ -42,7 +42,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     with Fleet(context.transport, inventory.nodes) as fleet:
         reach(context.watch, fleet)
         values(fleet.do_on_each(lambda link: _has_python(context.watch, link)))
-        # Only one node is checked for the packages: the nodes of a stack are alike, and a run checks each of its own.
+        # Only one node is checked for the packages: the nodes of a stack are identical, and a run checks each of its nodes.
         findings = probe(fleet.part((inventory.head,)), modules=("torch",))[inventory.head.name]
     context.watch(
         NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=findings.seconds, detail=findings.python_version)
@@ -88,11 +88,11 @@ def wait_for_slurm(
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm has every node at work with its GPUs, and none of `removed_nodes`; do not wait for a drained node, which
-    only a person can resume.
+    """Wait until Slurm lists every node as ready with its GPUs, and lists none of `removed_nodes`. Do not wait for a drained
+    node, which only a person can resume.
 
-    Raises InfrastructureError with `hint` that names each node that is not ready, with Slurm's reason or the detail of `looks`,
-    which inspects nodes from outside, and the end of its daemon's log.
+    Raises InfrastructureError with `hint`. The error names each node that is not ready, with the end of its daemon's log and a
+    reason from Slurm or from `looks`, which inspects nodes from outside.
     """
     from gpucourse.remote.fleet import Fleet, values
 
@@ -115,7 +115,7 @@ def wait_for_slurm(
                 logs = _logs(context.transport, inventory, details)
                 raise InfrastructureError(f"Slurm does not have every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
             if context.stop.wait(poll_s):
-                raise Interrupted("stopped while Slurm was taking its nodes")
+                raise Interrupted("stopped while waiting for Slurm's nodes")
     for node in inventory.nodes:
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - start_s))
 
@@ -135,7 +135,7 @@ def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[s
 
 
 def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) -> str:
-    """Return the end of the daemon's log on each of these nodes, as lines; nothing for a node that does not answer."""
+    """Return the end of the daemon's log on each of these nodes, as lines. A node that does not answer is left out."""
     from gpucourse.remote.fleet import Fleet
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MAX_LOGS]

@@ -1,4 +1,4 @@
-"""The options that the learner typed after `deploy` and `doctor`, before any target has processed it."""
+"""The options that the learner typed after `deploy` and `doctor`, before any target has processed them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """The options that the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
+    """The options that the learner typed after `deploy`. An option that is None or empty comes from the workspace's settings,
+    else from the module.
 
-    `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
-    trusts) and `on_login_node` about machines that exist already; the fields between them are about labs that cost money, for
-    which several GPUs mean several labs. A target refuses what has no meaning for it.
+    `link` and `unpack_slurm` apply to simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
+    trusts) and `on_login_node` apply to machines that exist already. The fields between them apply to labs that cost money;
+    several GPUs mean several labs. A target refuses options that do not apply to it.
     """
 
     module: str
@@ -36,7 +37,7 @@ class DeployRequest:
 
     @property
     def command(self) -> str:
-        """Return what was typed, without --dry-run."""
+        """Return the command that was typed, without --dry-run."""
         words = ["gpucourse", "deploy", self.module, "--target", str(self.target)]
         for flag, value in (
             ("--nodes", self.nodes),
@@ -60,8 +61,8 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightRequest:
-    """The options that the learner typed after `doctor` for an account. None and empty: the settings decide, and all
-    modules count.
+    """The options that the learner typed after `doctor` for an account. An option that is None or empty comes from the
+    settings; without a module, all modules count.
 
     Several GPUs mean several labs in parallel; `nodes` needs a `module`.
     """

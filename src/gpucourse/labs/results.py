@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """The result of `deploy` for one lab, or with `--dry-run` its plan. `changes` are (action, address)."""
+    """The result of `deploy` for one lab or, with `--dry-run`, its plan. `changes` are (action, address)."""
 
     deployment: Deployment
     changes: list[tuple[str, str]]
@@ -35,8 +35,8 @@ class DeployResult:
 
 @dataclass(kw_only=True)
 class Proposal:
-    """The plan of a deploy, before anything of it exists. `planned`, with `--dry-run`: the changes. `removed_nodes`: the nodes
-    that are removed or replaced; `ends`: the runs on them whose end was not observed, about which the user is asked."""
+    """The plan of a deploy, before anything is built. `planned`: with `--dry-run`, the changes. `removed_nodes`: the nodes that
+    are removed or replaced. `ends`: the runs on those nodes that have not been seen to end; the user is asked about them."""
 
     planned: DeployResult | None = None
     removed_nodes: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ class LabProposal(Proposal):
     start_s: float
 
     def make_result(self, *, healed: Sequence[str] = (), dry_run: bool = False) -> DeployResult:
-        """Return the result of this deploy, which is over now; with `dry_run`, its plan."""
+        """Return the result of this deploy, which is now complete, or with `dry_run` its plan."""
         return DeployResult(
             deployment=self.deployment,
             changes=self.changes,
@@ -64,8 +64,9 @@ class LabProposal(Proposal):
 
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
-    """A proposal that costs money, so that the user has to confirm it. `plans` has each lab with its price, `later` the labs
-    that a quota does not allow at the same time, `findings` the results of the checks, `budget` the learner's money."""
+    """A proposal that costs money, so that the user has to confirm it. `plans` lists the labs with their prices, `later` the
+    labs that the quota does not allow at the same time, `findings` the results of the checks. `budget` is the learner's
+    budget."""
 
     plans: list[LabPlan]
     later: list[Choice]
@@ -80,7 +81,7 @@ class PricedProposal(Proposal):
 
     @property
     def usd_to_the_end(self) -> Decimal:
-        """Return what the labs that it builds cost if they are left alone until they end."""
+        """Return what the proposed labs cost, in USD, if they are left alone until they end."""
         return sum((plan.to_the_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
@@ -91,7 +92,7 @@ class PricedProposal(Proposal):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildResult:
-    """The result of a proposal: the labs that exist, and an error for each that does not."""
+    """The result of a build: the labs that exist, and an error for each lab that does not."""
 
     labs: list[DeployResult]
     errors: list[GpucourseError] = field(default_factory=list)
@@ -99,8 +100,8 @@ class BuildResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
-    """The changes to an existing lab: sentences about what is different now, and what did not go well; the lab's
-    end (ISO 8601, UTC) and cost (USD) now."""
+    """The changes to an existing lab: sentences about what changed and what failed, and the lab's new end (ISO 8601, UTC) and
+    cost (USD per hour)."""
 
     stack: str
     module: str
@@ -114,10 +115,10 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """More time for a lab: the old and the new end, USD for the added time and for all the time until the new end. `command`:
-    the command that requests it.
+    """More time for a lab: the old and the new end, and the cost in USD of the added time and of all the time until the new
+    end. `command` is the command that requests it.
 
-    `left` is the rest of the budget, less what other labs will cost until their deadlines; None without a budget.
+    `left` is the rest of the budget after what other labs will cost until their deadlines; None without a budget.
     """
 
     deployment: Deployment
@@ -131,13 +132,13 @@ class Extension:
 
     @property
     def above_budget(self) -> bool:
-        """Return whether the lab, left alone until its new end, costs more than is left."""
+        """Return whether the lab, if it is left alone until its new end, costs more than is left of the budget."""
         return self.left is not None and self.usd_to_end > self.left
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackCost:
-    """One lab that will be removed: its cost per hour (None if unknown), what it has cost, the runs that end with it."""
+    """One lab that will be removed: its cost per hour (None if unknown), its cost so far, and the runs that end with it."""
 
     deployment: AwsDeployment
     per_hour: Decimal | None
@@ -147,7 +148,7 @@ class StackCost:
 
 @dataclass(frozen=True, kw_only=True)
 class ModulePrice:
-    """The cost of the lab of one module while it exists, and for as long as the module usually takes."""
+    """The price of a module's lab per hour, and for as long as the module usually takes."""
 
     module: str
     title: str
@@ -157,7 +158,7 @@ class ModulePrice:
 
     @property
     def usd(self) -> Decimal:
-        """Return the price of those hours, in USD."""
+        """Return the price for as long as the module usually takes, in USD."""
         return self.usd_per_hour * self.hours
 
 
@@ -173,7 +174,7 @@ class PreflightReport:
 
     @property
     def missing(self) -> int:
-        """Return how many things must be fixed before every lab can be built."""
+        """Return how many findings must be fixed before every lab can be built."""
         return sum(finding.state == "missing" for finding in self.findings)
 
     @property
@@ -189,14 +190,14 @@ class PreflightReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ShortQuota:
-    """A quota that is, or may be, too small for the course; and the request that is open for it."""
+    """A quota that is, or may be, too small for the course, with the open request to raise it, if there is one."""
 
     quota: Quota
     open: QuotaRequest | None = None
 
     @property
     def can_be_requested(self) -> bool:
-        """Return whether a request to AWS for more makes sense now."""
+        """Return whether it makes sense now to request an increase from AWS."""
         return self.open is None and self.quota.enough is False
 
 
@@ -209,7 +210,7 @@ class Stranger:
 
 
 class UnknownHosts(MissingError):
-    """Some machines are not in the learner's known hosts, so they may be the wrong ones. A proposal raises it."""
+    """The error for machines that are not in the learner's known hosts, and so may be the wrong ones. A proposal raises it."""
 
     code = "unknown_hosts"
 
@@ -218,14 +219,14 @@ class UnknownHosts(MissingError):
         fingerprints = "; ".join(f"{stranger.typed} shows {stranger.fingerprint}" for stranger in strangers)
         flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
-            f"your SSH does not know these machines: {fingerprints}",
+            f"these machines are not in your SSH's known hosts: {fingerprints}",
             hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabHealth:
-    """The state of the nodes of one lab; for one that costs money also its `outlook`: what it costs and what will end it."""
+    """The state of a lab's nodes and, for a lab that costs money, its `outlook`: what it costs and what will end it."""
 
     nodes: list[NodeHealth]
     outlook: Outlook | None = None
@@ -233,7 +234,7 @@ class LabHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """The labs of a target by stack, and warnings about what no record explains and may cost."""
+    """The health of a target's labs, by stack, and warnings about resources that are on no record and may cost money."""
 
     labs: dict[str, LabHealth] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

@@ -47,14 +47,14 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """The learner's answer to the question whether the line is wanted, which is asked once."""
+    """The learner's answer about adding the Include line. The question is asked only once."""
 
     version: int = 1
     wanted: bool
 
 
 def read_answer(paths: WorkspacePaths) -> bool | None:
-    """Return what the learner answered; None if they were not asked yet."""
+    """Return the learner's answer, or None if they were not asked yet."""
     record = read_record(paths.ssh_include, SshIncludeAnswer)
     return record.wanted if record else None
 
@@ -65,21 +65,23 @@ def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
 
 
 def find_config(environ: Mapping[str, str]) -> Path:
-    """Return the learner's SSH configuration, with links resolved; it may not exist yet.
+    """Return the path of the learner's SSH configuration, with links resolved. The file may not exist yet.
 
-    Raises MissingError without a home, UsageError for a file that is not the learner's own, or not below their home.
+    Raises MissingError without a home folder, UsageError for a file that belongs to another user or is outside the learner's
+    home folder.
     """
     home = Path(environ.get("HOME", ""))
     if not home.is_absolute() or not home.is_dir():
         raise MissingError("HOME is not set to a folder, so there is no ~/.ssh/config", hint="export HOME=/home/you")
     if home.resolve() != find_registered_home().resolve():
         raise UsageError(
-            f"OpenSSH reads {find_registered_home()}/.ssh/config, and HOME is {home}", hint="export HOME as your account has it"
+            f"OpenSSH reads {find_registered_home()}/.ssh/config, but HOME is {home}",
+            hint="set HOME to the home folder of your account",
         )
     try:
         root, config = home.resolve(), name_own_config(home).resolve(strict=False)
     except (OSError, RuntimeError) as error:
-        raise _refuse(name_own_config(home), "it is a link that leads nowhere") from error
+        raise _refuse(name_own_config(home), "it is a broken link") from error
     if not config.is_relative_to(root):
         raise _refuse(config, f"it is outside {root}")
     for path in (config, config.parent):
@@ -91,12 +93,13 @@ def find_config(environ: Mapping[str, str]) -> Path:
 
 
 def find_registered_home() -> Path:
-    """Return the home folder of this user according to the system, which is the one that OpenSSH reads."""
+    """Return this user's home folder as the system records it, which is the one that OpenSSH reads."""
     return Path(pwd.getpwuid(os.geteuid()).pw_dir)
 
 
 def add_line(context: Context) -> bool:
-    """Add the line; return whether it was missing before. Raises MissingError, UsageError if the file is left alone."""
+    """Add the Include line; return whether it was missing before. Raises MissingError, or UsageError if the file is left
+    unchanged."""
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -109,7 +112,7 @@ def add_line(context: Context) -> bool:
 
 
 def remove_line(context: Context) -> bool:
-    """Remove the line; return whether it was there. A file without other content is removed too. Raises the errors of
+    """Remove the Include line; return whether it was there. A file without other content is removed too. Raises the errors of
     `add_line`."""
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
@@ -136,7 +139,7 @@ def _make_lines(paths: WorkspacePaths) -> bytes:
     folder = str(paths.root)
     if _UNSAFE.search(folder):
         raise UsageError(
-            f"~/.ssh/config cannot name this workspace: {printable(folder)} has characters with a meaning there",
+            f"~/.ssh/config cannot name this workspace: {printable(folder)} has characters with a special meaning there",
             hint="gpucourse ssh works; or choose another folder: gpucourse init DIR",
         )
     about = "# the labs of gpucourse; gpucourse init --no-ssh-include takes these two lines away"
@@ -177,4 +180,4 @@ def _replace(config: Path, text: bytes) -> None:
 
 
 def _refuse(path: Path, reason: str) -> UsageError:
-    return UsageError(f"{path} is left as it is: {reason}", hint="gpucourse ssh 3 --node 0 works without it")
+    return UsageError(f"{path} is left unchanged: {reason}", hint="gpucourse ssh 3 --node 0 works without it")

@@ -1,4 +1,5 @@
-"""`status`: every stack, and each node's current health. Loads no Terraform, and only the targets of the labs that exist."""
+"""`status`: every stack, and the current health of each node. It does not load Terraform, and loads only the targets of labs
+that exist."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StackStatus:
-    """One stack: its record, the health of its nodes, the runs that have not ended; in the cloud also what will end it."""
+    """One stack: its record, the health of its nodes, the runs that have not ended and, in the cloud, what will end the lab."""
 
     deployment: Deployment
     nodes: list[NodeHealth]
@@ -28,7 +29,7 @@ class StackStatus:
 
     @property
     def healthy(self) -> bool:
-        """Return whether the stack is ready and every node of it answers."""
+        """Return whether the stack is ready and all its nodes answer."""
         return self.deployment.phase == "ready" and bool(self.nodes) and all(node.healthy for node in self.nodes)
 
     @property
@@ -39,8 +40,8 @@ class StackStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Every stack of the workspace, warnings about what no record explains and may cost, and how many records of stacks are
-    damaged."""
+    """Every stack of the workspace, warnings about resources that are on no record and may cost money, and the number of
+    damaged stack records."""
 
     stacks: list[StackStatus]
     warnings: list[str] = field(default_factory=list)
@@ -57,7 +58,7 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
         labs = [lab for lab in records if lab.target == name]
         try:
             health = find_target(name).health(context, labs, ask_nodes=ask_nodes)
-        except GpucourseError as error:  # also of a target that is not installed: the other labs are shown nevertheless
+        except GpucourseError as error:  # for example if a target is not installed: the other labs are still shown
             health = Health(labs={lab.stack: _unknown(lab, error) for lab in labs})
         health_by_stack |= health.labs
         warnings += health.warnings

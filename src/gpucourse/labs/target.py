@@ -1,4 +1,5 @@
-"""The definition of a target: a kind of place for labs. Only the registry here and the folders next to it contain the names."""
+"""The definition of a target: a kind of place for labs. Only the registry in this file and the folders next to it contain
+target names."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ TARGETS = {
     "hosts": "gpucourse.labs.hosts.target:HostsTarget",
     "here": "gpucourse.labs.here.target:HereTarget",
 }
-"""Every target by name, and the class that implements it: imported when it is needed, since `--help` needs only the names."""
+"""Every target by name, with its class. A class is imported only when it is needed, since `--help` needs only the names."""
 
 
 P = TypeVar("P", bound="Proposal")
@@ -43,8 +44,8 @@ R = TypeVar("R")
 
 
 def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[Any, A], R]:
-    """Return a method of a target that calls the function that `find` returns. The function's module is imported only then:
-    `status` opens every target."""
+    """Return a method that calls the function that `find` returns. The function's module is imported only when the method is
+    called, because `status` opens every target."""
 
     def method(_target: Any, /, *values: A.args, **options: A.kwargs) -> R:
         return find()(*values, **options)
@@ -54,11 +55,11 @@ def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[A
 
 class Target(Protocol[P, D_contra]):
     """A kind of place for labs. A subclass implements the four abstract operations; the other methods are defaults for a target
-    without special needs. Errors are those of errors.py.
+    without special needs. Errors are those in errors.py.
 
-    `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time; `forgettable`:
-    its machines may be gone for good, and cost nothing, so that a lab can be forgotten without being reached. What only some
-    targets can do is in the protocols below.
+    `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time. `forgettable`:
+    its machines may be gone for good but cost nothing, so a lab can be forgotten without being reached. Operations that only
+    some targets have are in the protocols below.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Target(Protocol[P, D_contra]):
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
-        """Return what would be built, its price, and what blocks it; change nothing. The stacks' locks are held for the
+        """Return what would be built, its price, and what blocks it; change nothing. The locks of the stacks are held for the
         block."""
         ...
 
@@ -80,7 +81,7 @@ class Target(Protocol[P, D_contra]):
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
         """Return the current health of these labs. Changes nothing; with `ask_nodes`, the nodes themselves are queried, too.
 
-        It is also called without labs: something may exist that no record explains.
+        It is also called without labs, because resources may exist that are on no record.
         """
         ...
 
@@ -93,22 +94,23 @@ class Target(Protocol[P, D_contra]):
         ...
 
     def find_unreachable_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
-        """Return the nodes of a forgettable lab that do not report what of it is on them, by name, with the reason."""
+        """Return the nodes of a forgettable lab that do not report which parts of the lab they contain, by name, with the
+        reason."""
         return {}
 
     def take_down_reachable(
         self, context: Context, deployment: D_contra, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
-        """Remove the lab from its other nodes, and also write into the receipt what may be left on the unreachable ones."""
+        """Remove the lab from the nodes that can be reached, and write into the receipt what may be left on the others."""
         self.take_down(context, deployment, receipt)
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
-        """Return what its labs need of this computer besides what every lab needs, and whether it is present. `is_selected`:
-        the user chose this target, so that nothing works without what is missing."""
+        """Return a finding for each thing that labs on this target need on this computer in addition to what every lab needs.
+        `is_selected`: the user chose this target, so that a missing thing blocks the lab."""
         return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether this request can only mean this target, if it names none."""
+        """Return whether this request, if it names no target, can only mean this one."""
         return False
 
     def own_flags(self, request: DeployRequest) -> list[str]:
@@ -116,26 +118,25 @@ class Target(Protocol[P, D_contra]):
         return []
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for these flags of this target, typed for another target."""
+        """Return the error for flags of this target that were typed for another target."""
         return UsageError(
             f"{', '.join(flags)}: only on the target {self.name}",
             hint=f"gpucourse deploy {request.module} --target {self.name}",
         )
 
     def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
-        """Return the nodes that ended by themselves, with everything on them, by name, with the reason."""
+        """Return the nodes that ended by themselves and lost everything on them, by name, with the reason."""
         return {}
 
     def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
-        """Return, for nodes that do not answer, what they cost meanwhile, as the end of a sentence, and the command that
-        repairs them."""
+        """Return, for nodes that do not answer, a clause about what they cost meanwhile, and the command that repairs them."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 
 
 @runtime_checkable
 class HasClock(Protocol):
-    """A target whose labs cost by the hour and end by themselves: they can be paused, and given more time. `label` is its
-    common name."""
+    """A target whose labs are billed by the hour and end by themselves, so that they can be paused and given more time. `label`
+    is its common name."""
 
     label: str
 
@@ -145,11 +146,12 @@ class HasClock(Protocol):
         ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
-        """Start a stopped lab, at its new addresses. Raises UsageError if it costs more than is left, unless `over_budget`."""
+        """Start a stopped lab, at its new addresses. Raises UsageError if it costs more than is left of the budget, unless
+        `over_budget`."""
         ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
-        """Return what that many more seconds would mean. Changes nothing."""
+        """Return the new end and the cost of a lab with this much more time. Changes nothing."""
         ...
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
@@ -157,7 +159,7 @@ class HasClock(Protocol):
         ...
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
-        """Prevent the end of an idle lab for this many seconds; 0 cancels that. The deadline stays."""
+        """Keep an idle lab from ending for this many seconds; 0 cancels an earlier call. The deadline does not change."""
         ...
 
     def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
@@ -165,7 +167,7 @@ class HasClock(Protocol):
         ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return what this target's labs among these cost, now and so far, for the question before they are taken down."""
+        """Return the current and past costs of those labs that are on this target, for the user to see before confirming."""
         ...
 
 
@@ -174,12 +176,12 @@ class Searchable(Protocol):
     """A target on which a search can find resources of this workspace that are on no record."""
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
-        """Return resources of this workspace, or of one module of it, that are on no record. Raises the errors of the
+        """Return resources of this workspace, or of one of its modules, that are on no record. Raises the errors of the
         search."""
         ...
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
-        """Remove these, and return a receipt for each lab that they were part of."""
+        """Remove these resources; return a receipt for each lab that they were part of."""
         ...
 
 
@@ -190,7 +192,7 @@ class HasAccount(Protocol):
     name: str
 
     def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
-        """Check everything that the labs need of the account, and their price. Changes nothing."""
+        """Check everything that the labs need from the account, and find their price. Changes nothing."""
         ...
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
@@ -198,11 +200,11 @@ class HasAccount(Protocol):
         ...
 
     def request_quotas(self, context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
-        """Request more of these quotas."""
+        """Request increases of these quotas."""
         ...
 
     def request_command(self, look: PreflightRequest) -> str:
-        """Return the command that requests these quotas."""
+        """Return the command that requests increases of these quotas."""
         ...
 
     def policy(self, region: str) -> str:
@@ -211,8 +213,8 @@ class HasAccount(Protocol):
         ...
 
     def setup(self, region: str) -> str:
-        """Return all that an administrator sets up there once, as a file for the provider's own tools. Raises the errors of
-        `policy`."""
+        """Return everything that an administrator sets up there once, as a file for the provider's own tools. Raises the errors
+        of `policy`."""
         ...
 
 
@@ -222,10 +224,12 @@ def list_targets() -> tuple[str, ...]:
 
 
 def find_target(name: str) -> Target[Any, Any]:
-    """Return the target of that name. Raises MissingError for one that this installation does not have."""
+    """Return the target of that name. Raises MissingError for a target that this installation does not have."""
     if name not in TARGETS:
         names = ", ".join(list_targets())
-        raise MissingError(f"there is no target {name} here", hint=f"these are known: {names}; install the package for it")
+        raise MissingError(
+            f"there is no target {name} in this installation", hint=f"its targets: {names}; for others, install their packages"
+        )
     module, _, kind = TARGETS[name].partition(":")
     target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
     return target
@@ -237,10 +241,11 @@ def load_targets() -> list[Target[Any, Any]]:
 
 
 def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
-    """Return the target of the lab that a command means: of those with a clock, the one whose lab was changed last.
+    """Return the target of the lab that a command refers to: among the targets with a clock, the one whose lab was changed
+    last.
 
-    If no lab of the module is on record, return the first such target, which reports how to deploy one there. Raises UsageError
-    if the module's labs are on targets without a clock.
+    If the module has no lab on record, return the first of these targets, which reports how to deploy a lab there. Raises
+    UsageError if the module's labs are on targets without a clock.
     """
     module_id = context.catalog.module(module).id
     labs = deployments.of_module(context.paths, module_id)

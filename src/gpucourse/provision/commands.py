@@ -1,7 +1,7 @@
-"""How Terraform is called: its argument lists, built by python-terraform, and its environment. Nothing is run or written here.
+"""The calls of Terraform: its argument lists, built by python-terraform, and its environment. Nothing is run or written here.
 
-Only the builder of that package is used, on an object of this module: its `Terraform` reads a state file when it is created,
-and turns a dict of variables into a temporary file that is left behind. Here, a dict causes an AttributeError.
+Only the builder of that package is used, on an object of this module. The package's own `Terraform` reads a state file when it
+is created, and turns a dict of variables into a temporary file that is left behind. Here, a dict causes an AttributeError.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _KEPT = {
     "TF_REGISTRY_DISCOVERY_RETRY",
 }
 
-# The AWS provider allocates 300 MB of objects at its start and frees few. If Go collects garbage a quarter as often, every
-# Terraform command uses a fifth less processor time, for 40 MB more.
+# The AWS provider allocates 300 MB of objects at its start and frees few of them. If Go collects garbage a quarter as often,
+# every Terraform command uses a fifth less processor time, for 40 MB more.
 _GARBAGE = "400"
 
 
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return `environ` without the variables that control Terraform (arguments, variables, workspace, data folder, logging),
-    except those about the source of its providers and credentials; plus `extra`."""
+    """Return `environ` plus `extra`, without the variables that control Terraform (arguments, variables, workspace, data
+    folder, logging). Variables about credentials and the source of providers are kept."""
     variables = {name: value for name, value in environ.items() if _harmless(name)}
     return {"GOGC": _GARBAGE, **variables, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
 
@@ -42,13 +42,14 @@ def _harmless(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Commands:
-    """Builds the commands for one Terraform. `lock_wait_s`: how long each waits while another one holds the state."""
+    """Builds the commands for one Terraform. `lock_wait_s`: how long each command waits while another Terraform holds the
+    state."""
 
     argv: tuple[str, ...]
     lock_wait_s: float = 120.0
 
     def init(self, plugin_dir: Path | None = None) -> list[str]:
-        """Fetch providers, only from `plugin_dir` if it is given."""
+        """Fetch providers; if `plugin_dir` is given, only from there."""
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
@@ -62,12 +63,13 @@ class Commands:
     def destroy(self) -> list[str]:
         """Remove everything in the state without a refresh: what is already gone counts as removed.
 
-        A refresh of each resource takes half as long again, and fails if a data source of the stack can no longer be read.
+        A refresh of each resource makes the removal take half as long again, and fails if a data source of the stack can no
+        longer be read.
         """
         return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
-        """Make the state in `file` the stack's state; Terraform refuses a state older than its own."""
+        """Make the state in `file` the stack's state; Terraform refuses a state that is older than the current one."""
         return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
     def _flag_changes(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""A reserve on the disk while Terraform changes things: if the state cannot be written, the record of what was built is lost.
+"""A disk reserve while Terraform changes things: if the state cannot be written, the record of what was built is lost.
 
-A ballast file is held while Terraform works. If the disk becomes full nevertheless (a node that prints without end is enough),
-the ballast is removed, so that the state can be written, and Terraform is interrupted.
+A ballast file takes up space while Terraform works. The disk may still become full, for example if a node prints endlessly.
+Then the ballast is removed, so that the state can be written, and Terraform is interrupted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from gpucourse.errors import StorageError
 from gpucourse.storage import storing
 
-BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of it
-SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free, besides the ballast
+BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of this
+SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in addition to the ballast
 
 
 class DiskReserve:
@@ -28,7 +28,7 @@ class DiskReserve:
         self.ran_out = False
 
     def check(self) -> bool:
-        """Return whether the disk has just become full; then remove the ballast, and return False from now on."""
+        """Return whether the disk has just become full, and if so remove the ballast. All later calls return False."""
         if self.ran_out or _free(self.folder) >= SCARCE:
             return False
         self.ran_out = True
@@ -46,7 +46,7 @@ class DiskReserve:
 
 @contextmanager
 def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
-    """Hold the ballast for the block. Raises StorageError before the block if too little space is free."""
+    """Keep the ballast on the disk during the block. Raises StorageError before the block if too little space is free."""
     reserve = DiskReserve(folder)
     try:
         with storing(folder):

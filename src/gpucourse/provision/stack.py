@@ -35,9 +35,9 @@ from gpucourse.workspace.stack_paths import StackPaths
 class TerraformStack:
     """One stack of a workspace, driven by Terraform.
 
-    `template`: the course's Terraform files; `variables`: their variables (JSON values); `environ`: the environment, cleaned
-    before Terraform sees it; `stop`: set it to have the effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to
-    wait for another Terraform on it.
+    `template`: the course's Terraform files; `variables`: their variables (JSON values). `environ`: the environment, which is
+    cleaned before Terraform gets it. Setting `stop` has the effect of one Ctrl-C, for stacks in threads. `lock_wait_s`: how
+    long to wait for another Terraform that works on the stack.
     """
 
     paths: StackPaths
@@ -52,21 +52,21 @@ class TerraformStack:
 
     @property
     def folder(self) -> Path:
-        """Return the stack's folder; Terraform's own is inside."""
+        """Return the stack's folder, which contains Terraform's."""
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """Return what exists, as Terraform addresses, read from the state file alone. Raises InfrastructureError if it is
+        """Return what exists, as Terraform addresses, read only from the state file. Raises InfrastructureError if it is
         damaged."""
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
-        """Return whether anything that was built is not removed yet, according to the state."""
+        """Return whether anything that was built still exists, according to the state."""
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
         """Prepare the folder: wait for the Terraform of a killed command, copy the template unless something already exists
-        (then the stack's copy stays), store the variables.
+        (the stack then keeps its copy), and store the variables.
 
         Raises MissingError if the template does not exist, StorageError, StackBusy, InfrastructureError, Interrupted.
         """
@@ -85,7 +85,7 @@ class TerraformStack:
         self._rescue(watcher)
 
     def init(self, watcher: Watcher = ignore_event) -> bool:
-        """Fetch the providers and modules that the stack uses; return whether Terraform had to run for that."""
+        """Fetch the providers and modules that the stack uses; return whether Terraform had to run to do so."""
         folder, version = self.paths.terraform, self.binary.version
         if providers.is_initialised(folder, version):
             return False
@@ -101,8 +101,8 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Return what `up` would do, as (action, address), with `replace` recreated; the plan is saved, so that `up` does
-        exactly this."""
+        """Return what `up` would do, as (action, address), if the resources in `replace` are recreated. The plan is saved, so
+        that `up` does exactly this."""
         if not self._prepared:
             self.prepare(watcher)
         self._forget_plan()
@@ -112,7 +112,7 @@ class TerraformStack:
         return transcript.planned
 
     def up(self, watcher: Watcher = ignore_event) -> Inventory:
-        """Apply the plan (created now if there is none yet) and return the nodes.
+        """Apply the plan, which is created if there is none yet; return the nodes.
 
         Raises TerraformFailed (what was built remains recorded), InfrastructureError for outputs that are not an inventory.
         """
@@ -127,7 +127,7 @@ class TerraformStack:
     def down(self, watcher: Watcher = ignore_event) -> list[str]:
         """Remove everything, with the same files that built it; return the removed addresses.
 
-        Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
+        Raises TerraformFailed. What could not be removed stays in the state, so that the removal can be repeated.
         """
         self.settle(watcher)
         if not self.addresses():
@@ -141,20 +141,21 @@ class TerraformStack:
         transcript = self._runner().run("destroy", self._commands().destroy(), watcher)
         if remaining := self.addresses():
             raise InfrastructureError(
-                f"Terraform says it removed everything, but its state still holds {', '.join(remaining)}",
+                f"Terraform says that it removed everything, but its state still contains {', '.join(remaining)}",
                 hint="type the command again",
                 log=self.paths.terraform_log("destroy"),
             )
         return [address for action, address in transcript.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if nothing exists and no Terraform works on it; return whether it is gone."""
+        """Remove Terraform's folder if nothing exists and no Terraform works on the stack; return whether the folder is
+        gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):
             shutil.rmtree(self.paths.terraform, ignore_errors=True)
             self.paths.terraform_lock.unlink(missing_ok=True)
-            for command in ("init", "plan") if self._planned else ():  # an error may just have named such a log
+            for command in ("init", "plan") if self._planned else ():  # an error may refer to such a log
                 self.paths.terraform_log(command).unlink(missing_ok=True)
             if self.folder.is_dir() and not any(self.folder.iterdir()):
                 self.folder.rmdir()
@@ -180,7 +181,7 @@ class TerraformStack:
         restore_template(self.template, self.paths.terraform)
 
     def _rescue(self, watcher: Watcher) -> None:
-        """Recover the state that Terraform could not write to its usual file (the disk was full)."""
+        """Recover the state that Terraform could not write to its usual file because the disk was full."""
         rescued = self.paths.error_state
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
@@ -198,7 +199,8 @@ class TerraformStack:
 
 
 def _without_plan(watcher: Watcher) -> Watcher:
-    """Return a watcher that ignores planned changes: `apply` reports the plan, already shown, again before it begins."""
+    """Return a watcher that ignores planned changes, because `apply` reports the plan, already shown, again before it
+    begins."""
 
     def tell(event: Event) -> None:
         if not (isinstance(event, ResourceEvent) and event.state == "planned"):

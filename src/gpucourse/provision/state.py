@@ -1,4 +1,4 @@
-"""What exists, read from Terraform's state file without starting Terraform."""
+"""The existing resources, read from Terraform's state file without starting Terraform."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gpucourse.errors import InfrastructureError
 def addresses(state: Path) -> list[str]:
     """Return the addresses of everything that was built according to the state; none if there is no state yet.
 
-    Raises InfrastructureError if the file is not a state: its content is never guessed, and it is never overwritten.
+    Raises InfrastructureError if the file is not a state: its content is never guessed, and the file is never overwritten.
     """
     return [address for address, _ in _read_instances(state)]
 
 
 def values(state: Path) -> set[str]:
-    """Return every id and name that the state contains of what was built: every text in its attributes.
+    """Return every id and name in the state of what was built, which is every text among the attributes.
 
     Raises InfrastructureError if the file is not a state.
     """
@@ -39,7 +39,7 @@ def _read_instances(state: Path) -> list[tuple[str, dict[str, Any]]]:
         return list(_list_instances(json.loads(data)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         backup = state.with_name(state.name + ".backup")
-        cure = f"cp '{backup}' '{state}' brings back the one before" if backup.is_file() else "restore it from a backup"
+        cure = f"cp '{backup}' '{state}' restores the previous one" if backup.is_file() else "restore it from a backup"
         raise InfrastructureError(f"{state} is damaged: {error}", hint=f"{cure}, then type the command again") from error
 
 

@@ -1,6 +1,6 @@
-"""The stack's own copy of its Terraform files: made completely or not at all, with the modules it refers to.
+"""The stack's own copy of its Terraform files, with the modules to which they refer. It is made completely or not at all.
 
-A copy stays with its state, so that `destroy` uses the same files as `deploy`, even after an upgrade.
+The copy stays with its state, so that `destroy` uses the same files as `deploy`, even after an upgrade.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LOCAL_SOURCE = re.compile(
 def copy_template(template: Path, target: Path) -> None:
     """Put a fresh copy of `template` at `target` (0700), in place of what was there.
 
-    A module that the files name by a relative path outside the template is copied to `modules/<its name>` in the copy, and its
-    path there is changed accordingly. Raises MissingError if the template or a module does not exist, StorageError.
+    If the files refer to a module by a relative path outside the template, the module is copied to `modules/<its name>` in the
+    copy, and the path is changed. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
         raise _report_missing(str(template))
@@ -56,7 +56,7 @@ def is_stack(folder: Path) -> bool:
 
 
 def _bring_modules(original: Path, copy: Path, root: Path, copied: dict[Path, str]) -> None:
-    """Copy the modules that the files in `copy` (a copy of `original`) refer to, and change the paths to these copies."""
+    """Copy the modules to which the files in `copy` (a copy of `original`) refer, and make the files refer to these copies."""
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
         pieces, end = [], 0
@@ -85,7 +85,7 @@ def _bring(source: Path, root: Path, names: set[str], *, named_in: Path) -> str:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Copy contents alone, not modes: an installed package may be read-only, but its copy must not be."""
+    """Copy the contents but not the modes: an installed package may be read-only, but its copy must not be."""
     shutil.copytree(source, target, ignore=_NOT_COPIED, copy_function=shutil.copyfile)
     for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Terraform's output while it works: its `-json` lines become events, and what matters at the end is kept."""
+"""Terraform's output while it works: its `-json` lines become events, and what is needed at the end is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_TEXT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error in Terraform's words; `address` is empty if it is not about a resource."""
+    """An error in Terraform's words; `address` is empty if the error is not about a resource."""
 
     summary: str
     detail: str = ""
@@ -31,10 +31,10 @@ class Diagnostic:
 
 @dataclass
 class Transcript:
-    """Reads one command's output line by line. Lines that are not Terraform's JSON are kept as text, the last forty.
+    """Reads one command's output line by line. Of the lines that are not Terraform's JSON, the last forty are kept as text.
 
-    `planned` and `finished` are (action, address); `changing` is whether a resource was touched; `outputs` are as in
-    `terraform output -json`, None until they are known.
+    `planned` and `finished` are (action, address); `changing` is whether a resource was touched; `outputs` are as in `terraform
+    output -json`, None until they are known.
     """
 
     planned: list[tuple[str, str]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Transcript:
     def _hook(self, kind: str, hook: dict[str, Any], now: float) -> Iterator[Event]:
         address = hook["resource"]["addr"]
         if kind == "apply_start":
-            self.changing = True  # what a second Ctrl-C depends on
+            self.changing = True  # decides what a second Ctrl-C does
             self._began[address] = (hook["action"], now)
         action, since = self._began.get(address, (hook.get("action", "create"), now))
         seconds = max(0.0, now - since)
@@ -123,7 +123,7 @@ def _parse_error(message: dict[str, Any]) -> Diagnostic:
 
 
 def _moment(stamp: str) -> float:
-    """Return seconds since the epoch; 0 if the time has an unknown form, so that no duration is invented."""
+    """Return seconds since the epoch; 0 if the form of the time is unknown, so that no duration is invented."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
@@ -131,5 +131,5 @@ def _moment(stamp: str) -> float:
 
 
 def _printable(text: str) -> str:
-    """Return the text without control characters: the output of a node may be shown, but must not control the terminal."""
+    """Return the text without control characters: a node's output may be shown, but must not control the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.rstrip().replace("\t", " "))

@@ -1,5 +1,5 @@
-"""`break --how code`: a copy of an exercise with an error that real benchmarks make, for the learner to find and repair; the
-repaired copy is run and judged."""
+"""`break --how code`: a copy of an exercise with an error that real benchmarks contain, which the learner finds and repairs.
+The repaired copy is run and judged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMIT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDiagnosis:
-    """A diagnosis that was judged: `hint` if it is wrong, the fault itself (with its explanation) if it is right."""
+    """A diagnosis that was judged: with a `hint` if it is wrong, with the fault and its explanation if it is right."""
 
     right: bool
     fault: CodeFault | None
@@ -46,7 +46,7 @@ class JudgedDiagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """A repaired copy that was run and judged: the checks of its run, and the answer of the fault's judge."""
+    """A repaired copy that was run and judged, with the checks of its run and the answer of the fault's judge."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
@@ -60,15 +60,15 @@ class Repair:
 
 
 def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every fault in code that this course has, by its word: what the learner chooses from."""
+    """Return every fault in code that this course has, by its word. The learner chooses from these words."""
     return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
-    """Put a fault into a copy of the exercise and run the copy; with None, a fault at random, preferably one that was never
-    found.
+    """Put a fault into a copy of the exercise and run the copy. If `fault_id` is None, choose a fault at random, preferably one
+    that was never found.
 
-    Raises UsageError if the course has none for this exercise; and what `run` raises.
+    Raises UsageError if the course has no fault for this exercise, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
@@ -90,7 +90,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
 
 
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
-    """Return whether the newest drill of an exercise is one with a fault in its code."""
+    """Return whether the newest drill of an exercise has a fault in its code."""
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
     return bool(drills) and not context.paths.drill(drills[-1].id).exists()
@@ -111,9 +111,9 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
 
 
 def judge_repair(context: Context, run_request: RunRequest) -> Repair:
-    """Run the copy that the learner repaired, and judge it: the exercise's checks, and the judge of this fault.
+    """Run the copy that the learner repaired, and judge it by the exercise's checks and by the judge of its fault.
 
-    Raises MissingError if there is no copy or a file of it is gone; and what `run` raises.
+    Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     _, _, fault = _find_newest_drill(context.paths, exercise)
@@ -149,7 +149,7 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 
 def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
-    """Write the course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
+    """Write the course's own files with the fault in them. An existing copy is kept under `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
         aside = context.paths.broken_copy(exercise.id, suffix=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")

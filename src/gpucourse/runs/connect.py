@@ -1,5 +1,5 @@
-"""Connects to the nodes of runs, to each once per command, reports which of them answered, and asks which of their network
-interfaces leads to the other nodes."""
+"""Connects to the nodes of runs, to each only once per command, and reports which of them answered. Also finds the network
+interface of each node that leads to the other nodes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 RUNS_AT_ONCE = 6
-"""Runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection, which has
-eight: two are left for questions about their ranks."""
+"""The number of runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection.
+A connection has eight channels; two are left for questions about ranks."""
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
-_NO_PROGRAM = 127  # the code of a shell
+_NO_PROGRAM = 127  # the exit code of a shell for an unknown program
 
 
 def reach(watch: Watcher, fleet: Fleet) -> None:
-    """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
+    """Connect to every node at the same time. Raises UnreachableError with the name of every node that does not answer."""
     from gpucourse.remote.fleet import values
 
     start_s = time.monotonic()
@@ -49,21 +49,21 @@ def reach(watch: Watcher, fleet: Fleet) -> None:
 
 
 def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-    """Return the nodes, not connected yet; for a run under Slurm, in the folder that all machines share."""
+    """Return a fleet of the nodes, not connected yet. For a run under Slurm, it works in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
 
     return Fleet(transport, nodes, shared=deployment.shared if scheduled else "")
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
-    """Return the nodes of a run in rank order; empty if the stack does not have all of them any more."""
+    """Return the nodes of a run in rank order, or an empty tuple if the stack no longer has all of them."""
     by_name = {node.name: node for node in deployment.nodes}
     return tuple(by_name[name] for name in record.nodes) if by_name.keys() >= set(record.nodes) else ()
 
 
 @dataclass
 class _Lab:
-    """The connections to the nodes of one lab, and why some of them could not be made."""
+    """The connections to the nodes of one lab, and the reasons why some nodes could not be reached."""
 
     fleet: Fleet
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,8 +71,8 @@ class _Lab:
 
 
 class Connections:
-    """The connections of one command: at most one to each node, however many runs it is about, until the end of its block.
-    Several threads may use it. It does not wait a second time for a node that did not answer."""
+    """The connections of one command: at most one to each node, however many runs use it, until the end of the block. Several
+    threads may use this object. It does not wait a second time for a node that did not answer."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -80,8 +80,8 @@ class Connections:
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
-        """Return the nodes of a run, connected. Raises MissingError if its stack is gone, UnreachableError for nodes that do
-        not answer."""
+        """Return the nodes of a run, connected. Raises MissingError if the run's stack is gone, UnreachableError for nodes that
+        do not answer."""
         deployment = deployments.load(self._context.paths, record.stack)
         nodes = nodes_of(deployment, record) if deployment else ()
         if deployment is None or not nodes:
@@ -89,7 +89,7 @@ class Connections:
         return self.reach(deployment, nodes, scheduled=record.slurm is not None)
 
     def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-        """Return these nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
+        """Return these nodes of a lab, all connected. Raises UnreachableError for nodes that do not answer."""
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
                 self._labs[key] = _Lab(
@@ -109,7 +109,7 @@ class Connections:
         return fleet
 
     def close(self) -> None:
-        """Drop all of them."""
+        """Close all connections."""
         for lab in self._labs.values():
             lab.fleet.close()
 
@@ -121,7 +121,8 @@ class Connections:
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the interface of each node that leads to the first of `nodes`; for the first one, the interface to the second.
+    """Return the interface of each node that leads to the first of `nodes`; for the first node, return the one that leads to
+    the second.
 
     A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node has no route.
     """

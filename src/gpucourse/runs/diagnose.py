@@ -1,4 +1,4 @@
-"""The failure coach's diagnosis of a run, based on the files that the run left here: its plan, its logs, its record."""
+"""The failure coach's diagnosis of a run, based on the run's local files: its plan, its logs, its record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 if TYPE_CHECKING:
     from gpucourse.coach.evidence import Log
 
-_SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
+_SIGNALLED = {137, 143}  # KILL and TERM, which this program sends to the remaining processes
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class StoredPlan:
 
     @property
     def ranks(self) -> dict[str, tuple[int, ...]]:
-        """Return the ranks that were planned on each node; empty under Slurm, which places them itself."""
+        """Return the ranks that were planned on each node; an empty dictionary under Slurm, which places the ranks itself."""
         return {} if self.batch else {command.node.name: command.ranks for command in self.commands}
 
 
 def read_plan(files: RunPaths) -> StoredPlan:
-    """Return the plan of a run; an empty one if it is of another kind, gone, or damaged."""
+    """Return the plan of a run; an empty plan if the file is of another kind, gone, or damaged."""
     try:
         return read_record(files.plan, StoredPlan) or StoredPlan()
     except MissingError:
@@ -56,7 +56,7 @@ def read_plan(files: RunPaths) -> StoredPlan:
 
 
 def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> list[Diagnosis]:
-    """Return the symptoms that a run shows, the likeliest first. `loss`: why nodes are out of reach, if they are."""
+    """Return the diagnoses of a run, the likeliest first. `loss`: why nodes cannot be reached, if any cannot."""
     from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
@@ -89,8 +89,8 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
 
 
 def _join_command(plan: StoredPlan) -> str:
-    """Return the environment and the command line of the first node of a plan: the other nodes' differ only in the node's
-    number."""
+    """Return the environment and the command line of the first node of a plan. Those of the other nodes differ only in the
+    node's number."""
     if not plan.commands:
         return ""
     first = plan.commands[0]
@@ -108,7 +108,7 @@ def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             text = file.read().decode("utf-8", "replace")
-        if record.restarts:  # what came before the last restart was repaired by it
+        if record.restarts:  # the last restart repaired what came before it
             text = text.rpartition(f"--- restart {record.restarts} ---\n")[2]
         end = ends.get(rank) if rank is not None else None
         ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)

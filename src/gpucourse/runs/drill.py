@@ -1,5 +1,5 @@
-"""Breaks an exercise by an injected fault, finds the drill that is still open, and judges whether the learner names the
-fault."""
+"""Breaks an exercise with an injected fault, finds the drill whose fault is not found yet, and judges the learner's
+diagnosis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
     ),
     "block-port": (
-        "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) are where it happened.",
+        "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) show what happened.",
         "Look at the log of the first node's launcher: which process should listen there, and what did the system answer?",
         "EADDRINUSE: the address is in use. Rank 0 opens the meeting point, and its port was taken.",
     ),
@@ -51,9 +51,10 @@ _HINTS: dict[How, tuple[str, ...]] = {
 
 
 def break_exercise(context: Context, run_request: RunRequest, requested_kind: How | None) -> RunResult:
-    """Run the exercise with a fault in it; with None, one at random. No log and no file of the run shows which fault it is.
+    """Run the exercise with a fault in it, chosen at random if `requested_kind` is None. No log and no file of the run shows
+    which fault it is.
 
-    Raises UsageError if there is nothing to break, ExerciseFailed if the fault came too late; and what `run` raises.
+    Raises UsageError if nothing can be broken, ExerciseFailed if the fault came too late, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
@@ -83,7 +84,8 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 
 
 def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
-    """Return the request for the simulated lab, if there is one; else unchanged, and the plan is refused with a reason."""
+    """Return the request for the simulated lab, if there is one. Otherwise return it unchanged; its plan is then refused with a
+    reason."""
     labs = (lab for lab in deployments.of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
@@ -98,7 +100,8 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. A right one shows the coach's diagnosis of the run.
+    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the verdict shows the coach's diagnosis
+    of the run.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -125,13 +128,13 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
 
 
 def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
-    """Return the newest drill of an exercise, if its fault has not been found yet."""
+    """Return the newest drill of an exercise if its fault has not been found yet; otherwise return None."""
     newest = _find_newest_drill(paths, exercise_id)
     return newest[0] if newest is not None and not newest[1].is_solved else None
 
 
 def _find_newest_drill(paths: WorkspacePaths, exercise_id: str) -> tuple[RunRecord, InjectedFault] | None:
-    """Return the newest drill of an exercise and its fault; None if there is none, or its fault is in the code."""
+    """Return the newest drill of an exercise and its fault; return None if there is no drill or the fault is in the code."""
     drills = [record for record in runs.every(paths, exercise_id) if record.drill]
     fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
     return (drills[-1], fault) if fault is not None else None
@@ -148,7 +151,7 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
             verdict="passed" if kind_right else "failed",
             evidence="logic",
             observed=answer,
-            expected=MEANING[fault.how] if kind_right else "another fault than this",
+            expected=MEANING[fault.how] if kind_right else "a fault other than this",
             hint="" if kind_right else hint,
         )
     ]
@@ -161,7 +164,7 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
                 verdict="passed" if rank_right else "failed",
                 evidence="logic",
                 observed="no rank named" if rank is None else f"rank {rank}",
-                expected=f"rank {fault.rank}" if rank_right else "its number" if rank is None else "another rank than this",
+                expected=f"rank {fault.rank}" if rank_right else "its number" if rank is None else "a rank other than this",
                 hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
             )
         )

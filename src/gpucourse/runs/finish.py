@@ -1,4 +1,5 @@
-"""Finishes a run: outputs, metrics, plots, verdict, deliverables, hashes. Can be repeated after any interruption."""
+"""Finishes a run: collects outputs and metrics, draws plots, judges, stores deliverables and hashes. Can be repeated after any
+interruption."""
 
 from __future__ import annotations
 
@@ -31,23 +32,22 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import MissingOutputs
 
 _MAX_NOTES = 20
-"""The limit for the uncollected files that are named on the screen."""
+"""The largest number of uncollected files that the screen names."""
 
 _JUDGING = threading.Lock()
-"""Several runs may be collected at the same time. Drawing and judging each have one process, which takes one run after the
-other."""
+"""Several runs may be collected at the same time. Drawing and judging each have one process, which takes one run at a time."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
-    """Fetch what the run left on its nodes, then judge it. Return the verdict, None if the run did not succeed.
+    """Fetch what the run left on its nodes, then judge it. Return the verdict, or None if the run did not succeed.
 
-    `until`: the time (by the monotonic clock) at which collecting ends in any case.
+    `until` is the time (on the monotonic clock) at which collecting ends in any case.
 
-    Raises UnreachableError (NodeUntrusted if a node sent invalid data) if outputs of a node are not collected: the run is not
-    judged then, and is stored as `collecting`, so that the next command about it tries again.
+    Raises UnreachableError (NodeUntrusted if a node sent invalid data) if a node's outputs are not collected. The run is then
+    not judged but stored as `collecting`, so that the next command about it tries again.
     """
     files = runs.files_of(context.paths, record)
-    files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: a run without a seal is under way
+    files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed; a run without a seal is under way
     record.state = "collecting"
     runs.save(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
@@ -60,11 +60,11 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 def _judge_and_hand_in(
     context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str]
 ) -> ExerciseVerdict | None:
-    """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 of files that are known
-    already, by their path."""
+    """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 sums that are already known,
+    by the files' paths."""
     record.state = "broken" if record.drill else find_end_state(record.node_exits)
     record.diagnoses = []
-    if not record.drill:  # a drill is the learner's to diagnose
+    if not record.drill:  # the learner has to diagnose a drill
         with context.guard("name the cause of the failure"):
             record.diagnoses = diagnose.diagnose(context.paths, record)
     metrics = _metrics(context.watch, record, files)
@@ -75,15 +75,15 @@ def _judge_and_hand_in(
     with stage(context.watch, "judge", "judging your part", record.phases_s) if has_code else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
-    # First the seal: what cannot be handed in, for want of space, is evidence all the same.
+    # The seal comes first: what cannot be handed in for lack of space is still evidence.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
     deliver(context.paths, exercise, record)
     return verdict
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks on what the run left here, or the checks of a learner's own script, and store the verdict;
-    None if it is not evidence."""
+    """Evaluate the exercise's checks, or those of the learner's own script, on what the run left here. Store the verdict and
+    return it; return None if the run is not evidence."""
     if record.brings_checks:
         verdict = judge_own_checks(context, record)
     elif record.is_judged:
@@ -95,7 +95,7 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 
 def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """Return the verdict on a run, with the learner's parts judged now: their code runs in a separate process. Raises
+    """Judge the learner's parts again, in a separate process, and return the verdict on a run with the results. Raises
     MissingError."""
     verdict = verdict_on(context, exercise, record)
     if not exercise.yours:
@@ -107,7 +107,7 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
 
 
 def seal(files: RunPaths, mode: str) -> None:
-    """Write the SHA-256 of every file of the run, so that a change made later shows."""
+    """Write the SHA-256 sum of every file of the run, so that a later change can be detected."""
     write_record(files.hashes, _make_seal(files, mode, {}))
 
 
@@ -125,9 +125,9 @@ def seal_screen(files: RunPaths) -> None:
 
 
 def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> None:
-    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the one that is there is not newer.
+    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not newer.
 
-    Files that an earlier run left there and this one does not have are removed; files that the learner put there stay.
+    Files that an earlier run left there and this run does not have are removed; files that the learner put there stay.
     """
     files, target = runs.files_of(paths, record), paths.deliverables(exercise.id)
     earlier = read_handed_in_verdict(paths, exercise.id)
@@ -156,7 +156,7 @@ def _collect(
     """Collect the outputs; return their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
-    # A learner's script does not use GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    # A learner's script does not use GPUCOURSE_OUT, so everything that it wrote into its folder is its result.
     patterns = (*exercise.outputs, "**") if record.own_script else exercise.outputs
     limit = context.settings.output_limit
     home = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
@@ -164,7 +164,7 @@ def _collect(
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
-    # A run that never started as a whole left nothing on a node that reports it as unknown.
+    # If a run never started as a whole, a node that does not know the run has no outputs of it.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
@@ -180,14 +180,14 @@ def _collect(
 
 
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
-    """Return one error that names every node whose outputs are not collected, with the reason."""
+    """Return one error that names every node whose outputs are not collected, and the reasons."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """Return what the script measured, with what this program adds, which overrules the script: the mode, and Slurm's own
-    words."""
+    """Return what the script measured, together with values that this program adds and that override the script's: the mode,
+    and Slurm's data."""
     metrics = slurm.add_metrics(_read_node_metrics(watch, record, files), record, files, watch)
     if metrics is not None:
         metrics["mode"] = record.mode
@@ -196,7 +196,7 @@ def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, An
 
 
 def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """Return the metrics of the first node that wrote some."""
+    """Return the metrics of the first node that wrote any."""
     for node in record.nodes:
         source = files.node_metrics(node)
         if not _is_plain(source):
@@ -204,7 +204,7 @@ def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> di
         try:
             metrics = read_metrics(source)
         except MissingError as error:
-            watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
+            watch(Note(text=f"the script's measurements are not used: {error.what}", level="warning"))
             return None
         if not isinstance(metrics, dict):
             watch(Note(text=f"{source} does not contain an object", level="warning"))
@@ -214,7 +214,7 @@ def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> di
 
 
 def _is_plain(path: Path) -> bool:
-    """Return whether it is a file itself: the target of a link is not the run's own."""
+    """Return whether the path itself is a file: the target of a link does not belong to the run."""
     return path.is_file() and not path.is_symlink()
 
 
@@ -230,7 +230,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
-    """Return what a GPU measured for the plots of the exercise, by their file, if the course has a record of it."""
+    """Return what a GPU measured for the plots of the exercise, by the plots' files, if the course has such a record."""
     records = find_recorded_plots(
         context.folders.exercises, exercise, lambda text: _warn(context.watch, f"no recorded points of a GPU: {text}")
     )

@@ -1,7 +1,7 @@
-"""Follows the logs of a run that is under way, and when it has ended collects everything and judges it.
+"""Follows the logs of a run that is under way; when the run has ended, collects everything and judges it.
 
-The command that holds the run's lock does so; all others read the same files on disk. A run without a follower continues by
-itself, and the next command continues where the files end.
+The command that holds the run's lock does this; all other commands read the same files on disk. A run without a follower
+continues by itself, and the next command continues where the files end.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from gpucourse.remote.follow_result import FollowBroken, FollowResult
 
 
-# The time that a node may be out of reach before the follower gives up: a laptop that sleeps comes back, a process does not.
+# How long a node may be out of reach before the follower gives up: a sleeping laptop comes back, a dead process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
-NAMED = 3  # nodes that a title names: if there are more, it shows their number
+NAMED = 3  # a title names at most this many nodes; for more, it shows their number
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedRun:
-    """The end of a run: its record, and the verdict on its evidence if it succeeded."""
+    """The end of a run: its record, and the verdict if the run succeeded."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
 
 
 def read_run_verdict(paths: WorkspacePaths, record: RunRecord) -> ExerciseVerdict | None:
-    """Return the verdict that was stored with the run, None if there is none."""
+    """Return the verdict that was stored with the run, or None if there is none."""
     return read_record(runs.files_of(paths, record).verdict, ExerciseVerdict)
 
 
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
     """Follow the run to its end, then finish it.
 
-    Raises Interrupted when the person presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
+    Raises Interrupted when the user presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
     outputs are not collected (see `conclude`).
 
-    The limit for following is the run's own time limit and some minutes more, or `limit_s`: see `remote.patience`.
+    Following ends some minutes after the run's own time limit, or after `limit_s`: see `remote.patience`.
     """
     _follow(context, fleet, record, limit_s)
     return conclude(context, fleet, record)
@@ -63,7 +63,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     """Collect what an ended run left, and judge it.
 
-    Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
+    Raises Interrupted when the user presses Ctrl-C, UnreachableError if a node's outputs are not collected. The next command
     about the run then tries again.
     """
     problem, hint = (
@@ -82,7 +82,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
-    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
+    """Store the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import FollowTimes, follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -126,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return a run as it is followed on these of its nodes."""
+    """Return the job through which the follower follows a run on these nodes."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(
@@ -143,7 +143,7 @@ def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> Foll
 
 
 def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
-    """Return the ranks that have no output here yet; none under Slurm, since jobs wait in the queue for a good reason."""
+    """Return the ranks that have no output here yet; none under Slurm, where jobs wait in the queue for a good reason."""
     if record.slurm is not None:
         return SilentRanks(ranks={})
     speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
@@ -152,12 +152,13 @@ def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
 
 
 def name_nodes(names: Sequence[str]) -> str:
-    """Return the nodes of a run for a title: a few by name, more as a number."""
+    """Return the nodes of a run for a title: the names of a few nodes, or the number of many."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} nodes"
 
 
 def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
-    """Return what ranks do before their first line, if that needs seconds; empty if they may print at once."""
+    """Return what ranks do before their first line if that takes seconds; return an empty text if they may print
+    immediately."""
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages
@@ -174,7 +175,7 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
-        # The run ended when its last node did, however much later this is noted.
+        # The run ended with its last node, however much later this is recorded.
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 
@@ -184,7 +185,7 @@ def _note_progress(record: RunRecord, result: FollowResult) -> None:
 
 
 def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, reason: str) -> None:
-    """End a run that did not start as a whole: nothing of it stays on any node that answers."""
+    """End a run that did not start as a whole, so that nothing of it stays on any node that answers."""
     from gpucourse.remote.execute import cancel
 
     cancel(fleet, record.id)
@@ -193,8 +194,8 @@ def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunSt
 
 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
-    """Keep what was seen of a run whose nodes stopped answering, and return the error. The run may still run there, so it is
-    not judged."""
+    """Store what was seen of a run whose nodes stopped answering, and return the error. The run may still continue there, so it
+    is not judged."""
     _note_progress(record, error.result)
     record.first_failure, record.error = error.result.first_failure, error.what
     with context.guard("name the cause of the failure"):

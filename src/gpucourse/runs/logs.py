@@ -1,7 +1,7 @@
 """Reads the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines while another command follows.
 
-A log may have a gigabyte, and so may a single line: nothing here holds more than a few pieces of `CHUNK` bytes, and what comes
-before the selected part is not read.
+A log may be a gigabyte long, and so may a single line. So nothing here holds more than a few pieces of `CHUNK` bytes, and the
+text before the selected part is not read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.paths import WorkspacePaths
 
 CHUNK = 1 << 18
-"""Bytes that are read at a time. A line of more than twice as many is passed on in parts."""
+"""The number of bytes that are read at a time. A line of more than twice this length is passed on in parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogPart:
-    """The part of each log that is selected: the lines that match `grep`; of these, the ones that arrived in the last `since`
-    seconds of the run (while it runs: until now); of these, the last `tail`."""
+    """The part of each log that is selected: the lines that match `grep`; of these, the lines that arrived in the last `since`
+    seconds of the run (if it still runs, the last seconds until now); of these, the last `tail` lines."""
 
     tail: int | None = None
     since: float | None = None
@@ -44,8 +44,8 @@ EVERYTHING = LogPart()
 
 @dataclass(frozen=True, kw_only=True)
 class StoredLog:
-    """The log of one rank (`rank` None: of a launcher) on disk, and its selected part. `times` lists when each piece of it
-    arrived; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
+    """The log of one rank (of a launcher if `rank` is None) on disk, and its selected part. `times` is the file with the
+    arrival times of its pieces; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
 
     node: str
     rank: int | None
@@ -71,12 +71,12 @@ class StoredLog:
         return start
 
     def read(self) -> Iterator[bytes]:
-        """Yield the selected part in pieces of whole lines; a line that is longer than a piece comes in parts."""
+        """Yield the selected part in pieces of whole lines. A line that is longer than a piece is split."""
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
 
     def read_timed(self, start_s: float) -> Iterator[tuple[float, StoredLog, bytes]]:
-        """Yield the selected part in pieces of lines that arrived together: seconds since `start_s`, this log, the lines. What
-        arrived after the last note of a time has the time of that note."""
+        """Yield the selected part in pieces of lines that arrived together: seconds since `start_s`, this log, the lines. Lines
+        that arrived after the last recorded time get that time."""
         times = self._read_times()
         place, end, at, choose = self.begin, 0, 0.0, self._choose
         for block in _read_lines(self.path, self.begin):
@@ -93,12 +93,12 @@ class StoredLog:
             place += len(block)
 
     def find_newest(self) -> float | None:
-        """Return when the last piece arrived; None if there is no note of it."""
+        """Return when the last piece arrived, or None if no time is recorded."""
         last = next(_read_backwards(self.times), None) if self.times.is_file() else None
         return None if last is None else self._parse_time(last[1])[1]
 
     def _choose(self, block: bytes) -> bytes:
-        """Return those of these lines that are selected."""
+        """Return the selected lines of the block."""
         if (pattern := self.part.grep) is None:
             return block
         return b"".join(line + b"\n" for line in block.removesuffix(b"\n").split(b"\n") if pattern.search(line))
@@ -115,8 +115,8 @@ class StoredLog:
         return 0
 
     def _read_times(self) -> Iterator[tuple[int, float]]:
-        """Yield how much of the log had arrived when, from the first selected byte on; of several notes with the same time, the
-        last."""
+        """Yield how many bytes of the log had arrived at which time, starting with the first selected byte. Of several entries
+        with the same time, only the last is yielded."""
         if not self.times.is_file():
             return
         first = 0
@@ -139,9 +139,9 @@ class StoredLog:
 def select_logs(
     paths: WorkspacePaths, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING
 ) -> list[StoredLog]:
-    """Return the logs of a run (of one rank), ranks in order and launchers last, each with its selected part.
+    """Return the logs of a run (or of one rank), with ranks in order and launchers last, each with its selected part.
 
-    Raises UsageError for an unknown rank, and, with `part.since`, if there is no note of when the lines arrived.
+    Raises UsageError for an unknown rank, and with `part.since` if the arrival times are not recorded.
     """
     files = runs.files_of(paths, record)
     logs = [
@@ -160,9 +160,10 @@ def select_logs(
 
 
 def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[float, StoredLog, bytes]]:
-    """Yield the logs in the order in which lines arrived: seconds since the run was made, the log, lines that arrived together.
+    """Yield the logs in the order in which lines arrived: seconds since the run was created, the log, lines that arrived
+    together.
 
-    One clock for all ranks, this computer's. What was collected later has the time at which it was collected.
+    All times are from this computer's clock. Lines that were collected later have the time at which they were collected.
     """
     start_s = datetime.fromisoformat(record.created).timestamp()
     return heapq.merge(*(log.read_timed(start_s) for log in logs), key=itemgetter(0))
@@ -180,7 +181,7 @@ def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> d
 
 
 def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
-    """Yield the file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes comes in parts."""
+    """Yield the file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes is split."""
     with path.open("rb") as file:
         file.seek(begin)
         remainder = b""
@@ -195,8 +196,8 @@ def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield the file's lines (its first `end` bytes') from the last one to the first, each with the position of its first byte
-    and with its newline. A line of more than `CHUNK` bytes comes in parts."""
+    """Yield the lines of the file, or of its first `end` bytes, from the last to the first. Each comes with the position of its
+    first byte and includes its newline. A line of more than `CHUNK` bytes is split."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         place = size if end is None else min(end, size)
@@ -206,7 +207,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
             place -= step
             file.seek(place)
             block = file.read(step) + remainder
-            cut = block.find(b"\n") + 1 if place else 0  # what is before belongs to a line that begins further ahead
+            cut = block.find(b"\n") + 1 if place else 0  # the text before this belongs to a line that begins further ahead
             if place and cut in {0, len(block)}:
                 cut = len(block) if len(block) <= CHUNK else 0
             at = len(block)
@@ -218,7 +219,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Sends a watcher what is added to a run's logs on disk, each from the beginning of the selected part on."""
+    """Sends a watcher the lines that are added to a run's logs on disk, starting in each log with the selected part."""
 
     def __init__(
         self, paths: WorkspacePaths, watch: Watcher, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING
@@ -227,7 +228,7 @@ class Tail:
         self.offsets = {log.path: log.begin for log in select_logs(paths, record, rank, part)}
 
     def advance(self) -> bool:
-        """Pass on what is new; return whether anything was."""
+        """Pass on new lines; return whether there were any."""
         has_moved = False
         for (node, rank), path in _list_files(self.paths, self.record, self.rank).items():
             with path.open("rb") as file:
@@ -239,7 +240,7 @@ class Tail:
         return has_moved
 
     def follow_until(self, has_ended: Callable[[], bool], stop: threading.Event) -> None:
-        """Pass on what is new until the run has ended or the person stops it."""
+        """Pass on new lines until the run has ended or the user stops it."""
         while not stop.is_set():
             is_over = has_ended()  # called first, so that the last lines are not missed
             if not self.advance() and is_over:

@@ -1,5 +1,5 @@
-"""The files of an exercise that the learner has edited, kept with each run; and the run for which the learner predicted the
-check that would fail."""
+"""The files of an exercise that the learner has edited, which are kept with each run; and the run for which the learner
+predicted which check would fail."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Check that the exercise has this check, and that one of its files is edited. Raises UnknownName if it lacks the check,
-    UsageError if no file is edited."""
+    """Check that the exercise has this check and that one of its files is edited. Raises UnknownName if it does not have the
+    check, UsageError if no file is edited."""
     checks = [item.id for item in exercise.checks]
     if check not in checks:
         raise UnknownName("check", check, checks, hint=f"checks of {exercise.id}: {', '.join(checks)}")
     if not find_edited_files(context, module, exercise):
         raise UsageError(
-            f"every file of {exercise.id} is as it was delivered, so no check will fail",
+            f"every file of {exercise.id} is unedited, so no check will fail",
             hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[exercise.script]}, "
             f"then: gpucourse run {exercise.id} --expect-red {check}",
         )
 
 
 def find_edited_files(context: Context, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """Return the files of the exercise that are not as the course has them, by their names on a node: the learner's own
-    copies."""
+    """Return the learner's own copies of those files of the exercise that differ from the course's, by their names on a
+    node."""
     places = context.catalog.sources(module, exercise)
     return {
         name: copy
@@ -42,8 +42,8 @@ def find_edited_files(context: Context, module: Module, exercise: Exercise) -> d
 
 
 def keep_edited_files(context: Context, record: RunRecord) -> None:
-    """Note in the record of a run that is about to start which of the exercise's files the learner has edited, and keep a copy
-    of each in the run's folder: an instructor sees them as a diff. The learner's parts are kept for their judges."""
+    """Record which of the exercise's files the learner has edited before a run starts, and keep a copy of each in the run's
+    folder: an instructor sees them as a diff. The learner's parts are kept for their judges."""
     if record.own_script:
         return
     module, exercise = context.catalog.exercise(record.exercise)
@@ -62,7 +62,7 @@ def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
 
 def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> str:
     """Return the sentence for a prediction that came true: exactly the check that the learner named failed. Raises CheckFailed
-    if another one, several or none did."""
+    if another check, several checks or none failed."""
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
         return f"as you predicted: {record.expected_red} failed, and no other check"

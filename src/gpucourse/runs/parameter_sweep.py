@@ -1,4 +1,4 @@
-"""`run --sweep`: one exercise with several values of a parameter, on one lab; creates one record with one table and one
+"""`run --sweep`: runs one exercise with several values of a parameter on one lab, and creates one record, one table and one
 plot."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RunValue = Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult]
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """A sweep that has ended, its folder, and the files to look at. `own_script`: the name of the learner's own script that ran
-    in the exercise's place; then the files are in `folder`, and nothing is handed in."""
+    """A sweep that has ended, its folder, and the files to look at. `own_script` is the name of the learner's own script if
+    that ran in place of the exercise's; the files are then in `folder`, and nothing is handed in."""
 
     sweep: Sweep
     folder: Path
@@ -51,10 +51,10 @@ class SweepResult:
 
 
 def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
-    """Return the parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
+    """Return the parameter and the values in `batch_size=16,32,64`; each value is checked before anything starts.
 
-    Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not accept, fewer
-    than two, one that appears twice, or a parameter that is also set.
+    Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that is not accepted or
+    appears twice, for fewer than two values, and for a parameter that is also set.
     """
     from gpucourse.course.parameters import read_value, resolve
 
@@ -93,10 +93,10 @@ def sweep(
     run_one: RunValue,
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
-    function that runs it, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by
-    then is kept whatever happens.
+    function that runs it, so that the caller can show the run. A value that fails does not end the sweep; whatever happens, the
+    results so far are kept.
 
-    Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person presses Ctrl-C.
+    Raises the errors of the first run before it starts (MissingError: no lab); Interrupted when the user presses Ctrl-C.
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
     place = run_request.place
@@ -161,7 +161,7 @@ def _point(
 
 
 def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> Grid:
-    """Store the record with the table as it is now; return the table."""
+    """Store the record with the current table; return the table."""
     by_value = _metrics(paths, record)
     for measured, metrics in by_value.values():
         record.mode, record.device = measured.mode, str(metrics.get("device") or "")
@@ -173,7 +173,7 @@ def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunP
 
 
 def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """Return the table of what was measured, with a row for each value without measurements."""
+    """Return the table of the measurements, with a row for each value that has none."""
     summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
     measured = _table(exercise, by_label)
     if measured is None or len(by_label) < 2:
@@ -185,8 +185,8 @@ def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the table over all values: that of the rows which are plotted, else the first. Of a long table, only the last row
-    of each run."""
+    """Return the table over all values: the table of the rows that are plotted, else the first table. For a long table, use
+    only the last row of each run."""
     plotted = {plot.rows for plot in exercise.plots}
     for table in sorted(exercise.tables, key=lambda table: table.rows not in plotted):
         rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}
@@ -202,8 +202,8 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
 def _finish(
     context: Context, exercise: Exercise, record: Sweep, grid: Grid, files: RunPaths, own_script: str
 ) -> tuple[Path, ...]:
-    """Write the plot, the table as text, the seal; for the exercise's own script, copy them to what is handed in. Return the
-    files to look at."""
+    """Write the plot, the table as text and the seal. For the exercise's own script, copy the files to the deliverables. Return
+    the files to look at."""
     drawn = _draw(context, exercise, record, files.folder)
     record.pictures = [path.name for path in drawn]
     write_record(files.sweep, record)
@@ -252,7 +252,7 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
 
 
 def make_failure(record: Sweep) -> GpucourseError | None:
-    """Return the error of a sweep some of whose values failed; None if all succeeded."""
+    """Return an error if some values of the sweep failed; None if all succeeded."""
     failed_values = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not failed_values:
         return None

@@ -1,4 +1,4 @@
-"""The parts of an exercise that the learner writes: the course judges them, and the results that are handed in are kept."""
+"""The parts of an exercise that the learner writes: the course judges them, and keeps the results that are handed in."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-MAX_PART_BYTES = 64 << 10  # bytes of a part: those of the course have 3 KB, and each is compared with its solutions
+MAX_PART_BYTES = 64 << 10  # bytes of a part, which is compared with its solutions; the course's parts have 3 KB
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the best state of each part that is handed in, in the manifest's order: from a run or from `try`; open if nothing
-    is handed in.
+    """Return the best result that is handed in for each part, from a run or from `try`, in the manifest's order. A part without
+    such a result is open.
 
-    A result counts only with the very file that was judged, if that is not the course's own. A part that passed becomes `error`
-    if the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
+    A result counts only for the very file that was judged, and only if that is not the course's own. A passed part becomes
+    `error` if the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
@@ -50,12 +50,12 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def make_doubtful(result: PartResult, objection: str) -> PartResult:
-    """Return a result with `passed` as one that could not be judged, for this reason."""
+    """Return a result with `passed` as one that could not be judged, for the reason `objection`."""
     return replace(result, verdict="error", says=objection)
 
 
 def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
-    """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not examined."""
+    """Return why a passed part cannot count; return an empty text if it can. The run's seal and its checks are not examined."""
     if not result.run:
         return "" if part.judge and not part.checks else f"a run checks it: gpucourse run {exercise.id}"
     try:
@@ -76,7 +76,7 @@ def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResu
 
 
 def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
-    """Return the learner's own file of each part, by the part's id; copy it into the workspace if it is missing."""
+    """Return the learner's own file of each part, by the part's id; copy a missing one into the workspace."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     ensure_copies(context.paths, context.folders.exercises, places.values())
@@ -89,15 +89,15 @@ def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, fil
 
 
 def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
-    """Return whether the code in `file` is that of a solution of the course, and is too long for this to be chance."""
+    """Return whether the code in `file` is equal to a solution of the course and too long for that to be chance."""
     return part_files.is_solution(file, _course_folder(context, exercise) / part.file)
 
 
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
-    """Return the verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process
-    starts.
+    """Return the verdict of the part's judge on `file`. A part that is unedited or has no judge is open, and no process starts
+    for it.
 
-    Raises MissingError if torch or a package of the part is needed and not here.
+    Raises MissingError if the part needs torch or a package that is not installed here.
     """
     if (fault := _find_fault(file)) is not None:
         return replace(make_open(part), verdict="failed", way=fault[0], says=fault[1])
@@ -126,7 +126,8 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
 
 
 def _check_packages(part: LearnerPart) -> None:
-    """Check that this computer has what the part's judge needs besides torch, before a process starts. Raises MissingError."""
+    """Check, before a process starts, that this computer has what the part's judge needs in addition to torch. Raises
+    MissingError."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
             f"{', '.join(missing)} is not installed on this computer",
@@ -135,8 +136,8 @@ def _check_packages(part: LearnerPart) -> None:
 
 
 def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, copies: Path | None = None) -> None:
-    """Copy the learner's parts into the folder of a run that is about to start: they are judged as they are now. `copies` is
-    the folder whose files run in place of the learner's, if there is one."""
+    """Copy the learner's parts into the folder of a run that is about to start: the current files are the ones that are judged.
+    `copies`, if given, is the folder with the files that run in place of the learner's."""
     if record.own_script:
         return
     for part, own_file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
@@ -157,8 +158,8 @@ def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
 def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
-    """Return the verdict on each part that is needed, as it was when the run started: its judge's, then that of the run's
-    checks on it."""
+    """Return the verdict on each part that counts, in its state at the start of the run. The judge decides first, then the
+    run's checks of the part."""
     files = runs.files_of(context.paths, record)
     results: list[PartResult] = []
     for part in exercise.yours:
@@ -178,7 +179,7 @@ def judge_parts(
 
 
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
-    """Return whether a run had the learner's part: a run of an earlier version had none, and the course's own batch file may
+    """Return whether a run used the learner's part. A run of an earlier version had none, and the course's own batch file may
     have been submitted in place of the learner's."""
     if not files.yours_file(part.file).is_file():
         return False
@@ -186,7 +187,7 @@ def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
 
 
 def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """Return a part's result combined with the run's checks of it, if its judge passed the part or it has no judge."""
+    """Return a part's result combined with the run's checks of it, if the part has passed its judge or has none."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
@@ -195,15 +196,15 @@ def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResu
     first = next((check for check in checks_of_part if check.verdict == word), checks_of_part[0])
     if word == "passed":
         return replace(result, verdict="passed", says="")
-    if word == "open":  # according to the script, there is nothing to judge yet
+    if word == "open":  # the script says that there is nothing to judge yet
         return replace(result, verdict="open", notes=(first.observed,))
     sentence = f"{first.title}: {first.observed}; expected: {first.expected}"
     return replace(result, verdict=word, way=first.id, says=sentence, notes=(first.hint,) if first.hint else ())
 
 
 def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict) -> ExerciseVerdict:
-    """Return a verdict with the parts as they were judged after the run. If a part was as delivered, the checks about it have
-    no meaning: what they saw is the course's own. No code of the learner runs."""
+    """Return a verdict with the parts as they were judged after the run. If a part was unedited, the checks of it are marked as
+    not measured, because they saw the course's own code. No code of the learner runs."""
     files = runs.files_of(context.paths, record)
     try:
         stored = read_record(files.verdict, ExerciseVerdict)
@@ -228,8 +229,8 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
 
 def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False) -> None:
     """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
-    attempts of the learner change nothing, unless the same file is judged again (`rejudge`). An open part, or one that could
-    not be judged, replaces nothing; a part with checks of a run counts only after a run."""
+    attempts change nothing, unless the same file is judged again (`rejudge`). A part that is open or could not be judged
+    replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
         results, try_time = stored.parts, stored.tried
@@ -258,7 +259,7 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
 
 
 def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
-    """Return the moment of the newest `try` of a part that is not open, and the exercise; empty if there was none."""
+    """Return the time of the newest `try` of a part that is not open, and its exercise; two empty texts if there was none."""
     numbers = [file.parent.name for file in paths.list_yours()]
     with suppress(NewerFormat):
         return max(((_read_kept(paths, number).tried, number) for number in numbers), default=("", ""))
@@ -266,8 +267,8 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
-    """Judge the parts that are handed in again, with the course's current judges: a part that no longer passes loses its mark.
-    A part that only a run checks stays as that run left it. Raises MissingError."""
+    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark. A part
+    that only a run checks keeps the result of that run. Raises MissingError."""
     results = _read_kept(context.paths, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
@@ -285,13 +286,13 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Return why a file cannot be a part that a person wrote, as a name and a sentence; None if it can."""
+    """Return why a file cannot be a part that a person wrote, as a name and a sentence; None if it can be."""
     try:
         about = file.stat()
     except OSError as error:
         return "no-file", f"{file.name} cannot be read: {error.strerror}"
     if not stat.S_ISREG(about.st_mode):
-        return "no-file", f"{file} is not a file: move it away, and the course's own comes back"
+        return "no-file", f"{file} is not a file: move it away, and the course's file replaces it"
     if about.st_size > MAX_PART_BYTES:
         size, limit = format_bytes(about.st_size), format_bytes(MAX_PART_BYTES)
         return "too-large", f"{file.name} has {size}, and a part may have {limit}"
@@ -299,7 +300,7 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
 
 
 def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
-    """Return what is stored of an exercise's parts; nothing if the file is damaged. Raises NewerFormat."""
+    """Return the stored results for an exercise's parts; return no results if the file is damaged. Raises NewerFormat."""
     try:
         return read_record(paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:
@@ -309,7 +310,7 @@ def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(paths: WorkspacePaths, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """Return the stored result if it belongs to this part and the file is valid and still the one that was judged."""
+    """Return the stored result if it belongs to this part, and the file is valid and is still the one that was judged."""
     if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
     file = paths.yours_file(exercise_id, part.file)

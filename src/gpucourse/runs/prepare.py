@@ -42,13 +42,12 @@ if TYPE_CHECKING:
 
 
 MAX_EARLIER_RUNS = 8
-SHARED = "shared"  # the folder of `exercises/` whose files are uploaded beside the scripts that name them
+SHARED = "shared"  # the folder of `exercises/` with files that are uploaded next to the scripts that name them
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run that is planned on its nodes, which are connected: its lab, how long each stage took, and how far each node's clock
-    is ahead."""
+    """A run that is planned on connected nodes: its lab, the time that each stage took, and the lead of each node's clock."""
 
     plan: LaunchPlan
     deployment: Deployment
@@ -59,7 +58,7 @@ class PlannedRun:
 
 @contextmanager
 def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
-    """Connect to the nodes of a run and yield its plan, for a block. Changes nothing there.
+    """Connect to the nodes of a run and yield its plan, for the duration of a block. Changes nothing on the nodes.
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
@@ -99,13 +98,14 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
-    """Return what a run would do. Starts nothing. Raises as `plan_run` does."""
+    """Return what a run would do. Starts nothing. Raises the errors of `plan_run`."""
     with plan_run(context, run) as plan:
         return plan.plan
 
 
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
-    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab logs in to."""
+    """Return the error for a run that would compute on the only machine of a lab, which is the login node of a Slurm
+    cluster."""
     place = deployment.inventory.head.label if deployment.inventory else deployment.stack
     target = (
         f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
@@ -118,8 +118,8 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 
 
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
-    """Return the request with every parameter typed and checked, and the files to upload. `batch` is the learner's own batch
-    file, if that has to be submitted."""
+    """Return the request with every parameter typed and checked, and with the files to upload. `batch` is the learner's own
+    batch file, if that is to be submitted."""
     from gpucourse.course.parameters import arguments
     from gpucourse.course.parameters import resolve as resolve_parameters
 
@@ -127,7 +127,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     values = resolve_parameters(exercise, request.settings, local=local)
     if request.nodes is not None and request.nodes < 1:
         raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
-    # A script of the learner is used as it is: it receives what was typed, not parameters that it may not have.
+    # A learner's script receives only what was typed, not parameters that it may not have.
     parameters = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
     lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
@@ -168,7 +168,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
 
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
-    """Warn if an exercise is meant for more nodes than are deployed, and name the command that deploys them."""
+    """Warn if an exercise is meant for more nodes than are deployed, with the command that deploys them."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
@@ -178,7 +178,7 @@ def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
-    """Return what ranks are told of the link between simulated nodes, if it was given a speed."""
+    """Return the variables that tell ranks about the link between simulated nodes, if the link was given a speed."""
     if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse
@@ -190,9 +190,9 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
+    """Look up on the nodes what the plan needs (a free port, torch, the cores), then plan.
 
-    `skew_s`, if given, receives how far each node's clock is ahead.
+    `skew_s`, if given, receives the lead of each node's clock.
     """
     from gpucourse.remote.execute import probe
 
@@ -218,16 +218,16 @@ def plan_on(
     if not free_ports:
         first, last = ports
         raise MissingError(
-            f"every port from {first} to {last} is taken on {fleet.nodes[0].label}: the ranks have nowhere to meet",
+            f"every port from {first} to {last} is taken on {fleet.nodes[0].label}, so the ranks have no port to meet at",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",
         )
-    # Not the first one: two runs that start at the same moment would choose the same.
+    # Not the first port, because two runs that start at the same moment would both choose it.
     port = random.choice(free_ports)
     return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port))
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
-    """Refuse a file of --with that would replace one of the exercise's own. Raises UsageError."""
+    """Refuse a --with file that would replace one of the exercise's own. Raises UsageError."""
     sources = {upload.name: upload.source for upload in uploads}
     for upload in named:
         if upload.name in sources and upload.source.resolve() != sources[upload.name].resolve():
@@ -238,8 +238,8 @@ def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Up
 
 
 def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...]]:
-    """Return the script's name on the node and every file to upload: the learner's own copies, or, with a script of the
-    learner, what it imports from its folder and what was named."""
+    """Return the script's name on the node and every file to upload: the learner's copies of the exercise's files or, for a
+    learner's own script, the files that it imports from its folder and those that were named."""
     request, exercise, script = run.request, run.exercise, run.request.script
     originals = context.folders.exercises
     places = context.catalog.sources(run.module, exercise)
@@ -255,11 +255,11 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *list_earlier_runs(context.paths, exercise))
     if not script.is_file():
-        problem = "it is no plain file" if script.exists() else "there is no such file"
+        problem = "it is not a plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
     if script.suffix == ".ipynb":
         raise UsageError(
-            f"--script {script}: a notebook is no Python script",
+            f"--script {script}: a notebook is not a Python script",
             hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
             f"{quote(str(script.with_suffix('.py')))}",
         )
@@ -270,7 +270,7 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
         verb = "names" if shell else "imports"
-        context.watch(Note(text=f"{script.name} {verb} files beside it, so they are uploaded too: {names}"))
+        context.watch(Note(text=f"{script.name} {verb} files next to it, so they are uploaded too: {names}"))
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]
@@ -279,8 +279,8 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
-    """Return, for each exercise that this one builds on, its newest good run on each device and with each model, as
-    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is left out."""
+    """Return, for each exercise on which this one builds, the newest good run on each device and with each model, as
+    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks failed, is left out."""
     uploads: list[Upload] = []
     for earlier in exercise.builds_on:
         kinds: set[tuple[str, str]] = set()

@@ -1,5 +1,5 @@
 """Finds what the learner's words name: the exercise, its module, the launcher, the lab, the kind of the learner's own script.
-It is found once, and passed on."""
+This is done once, and the result is passed on."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The learner's words after `run`. `python_module`: the name by which `python -m` finds the script in this folder, if it is
-    started so."""
+    """The learner's words after `run`. `python_module` is the name by which `python -m` finds the script in the current folder,
+    if it is started that way."""
 
     exercise: str
     nodes: int | None = None
@@ -45,11 +45,11 @@ class RunRequest:
     expected_red: str | None = None
     profile: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts
+    handed_on: tuple[str, ...] = ()  # variables whose values are read on this computer when the run starts
     torchrun: str = ""
     checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
     copies: Path | None = None  # a folder whose files replace the learner's own, by their names
-    kind: ScriptKind | None = None  # of the script, if that was read already
+    kind: ScriptKind | None = None  # the kind of the script, if the script was read already
 
     @property
     def place(self) -> str:
@@ -59,9 +59,9 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A request, and what it names: found once, and passed on. `module` is the exercise's, `lab` the module on whose lab the
-    run takes place; `deployment` is that lab if it is ready, else the error that says how to get one; `kind` is that of the
-    learner's own script, if one runs in the exercise's place."""
+    """A request with everything that it names: found once, and passed on. `module` is the exercise's module, and `lab` the
+    module on whose lab the run takes place. `deployment` is that lab if it is ready, else the error that says how to get one.
+    `kind` is the kind of the learner's own script, if one runs in place of the exercise's."""
 
     request: RunRequest
     module: Module
@@ -79,13 +79,13 @@ class ResolvedRun:
 
     @property
     def is_own_batch(self) -> bool:
-        """Return whether the learner's own file is passed to sbatch as it is."""
+        """Return whether the learner's own file is passed to sbatch unchanged."""
         return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
 
 
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
-    """Return the request with what it names. Raises UnknownName, UsageError if the launcher cannot do what was typed,
-    MissingError if no lab of the course has what it needs."""
+    """Return the request with everything that it names. Raises UnknownName, UsageError if the launcher cannot do what was
+    typed, MissingError if no lab of the course has what it needs."""
     module, exercise = context.catalog.exercise(request.exercise)
     launcher = find_launcher(request.launcher or exercise.launch.kind)
     objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
@@ -109,7 +109,7 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
 def find_deployed_lab(
     paths: WorkspacePaths, module: Module, *, target: str | None = None, gpu: str | None = None
 ) -> Deployment:
-    """Return the module's lab, up and ready: the one that was used last, if it exists on several targets or GPUs.
+    """Return the module's lab that is ready; if there are several, on other targets or GPUs, return the one that was used last.
 
     Raises MissingError with the command that deploys it.
     """
@@ -121,18 +121,18 @@ def find_deployed_lab(
     for deployment in candidates:
         if deployment.up:
             return deployment
-    place = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
+    place = "".join((f" on {target}" if target else "", f" with the GPU {gpu}" if gpu else ""))
     if candidates and candidates[0].is_stopped:
         raise MissingError(f"the lab of module {module.id}{place} is stopped", hint=f"gpucourse start {module.id}")
-    state = f"is not ready (its deployment says: {candidates[0].phase})" if candidates else "is not deployed"
+    state = f"is not ready (its state: {candidates[0].phase})" if candidates else "is not deployed"
     where_gpus_are_chosen = " --target aws" if gpu and not target else ""
     flags = "".join((f" --target {target}" if target else where_gpus_are_chosen, f" --gpu {gpu}" if gpu else ""))
     raise MissingError(f"the lab of module {module.id}{place} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
 def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
-    """Return the module on whose lab a script of the learner runs: `usual` if its lab is ready, else the one whose lab is ready
-    and was used last; `usual` if none is."""
+    """Return the module on whose lab a learner's script runs: `usual` if its lab is ready, else the module with the ready lab
+    that was used last; `usual` if no lab is ready."""
     labs = [
         lab
         for lab in deployments.readable(context.paths)[0]
@@ -144,7 +144,8 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 
 
 def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
-    """Return the module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
+    """Return a module whose lab has Slurm: this one if it does, else the first of the course. Raises MissingError if there is
+    none."""
     slurm_module = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
     if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
@@ -153,15 +154,17 @@ def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
 
 @dataclass(frozen=True)
 class RunLocation:
-    """The place where a run would happen. `lacks`: what is missing there according to the record of its lab."""
+    """The place where a run would happen. `lacks`: what that place lacks, according to the record of its lab."""
 
     mode: Mode
     lacks: str = ""
 
 
 def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
-    """Return the place where a run would happen: on the lab that is on record, else on the target of a new one."""
+    """Return the place where a run would happen: the lab on record, else the target of a new one."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
-    existing = deployments.of_module(context.paths, run.lab.id)  # the run is meant for it, even if it is stopped or not ready
+    existing = deployments.of_module(
+        context.paths, run.lab.id
+    )  # the run would use this lab, even if it is stopped or not ready
     return RunLocation(run.request.target or (existing[0].mode if existing else context.settings.target))

@@ -19,13 +19,13 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
-    """Return the verdict in `deliverables/`; None if there is none, or a damaged one: `check` judges again and writes it again.
-    Raises NewerFormat."""
+    """Return the verdict in `deliverables/`; None if there is none or it is damaged, because `check` judges again and replaces
+    it. Raises NewerFormat."""
     path = paths.verdict(exercise_id)
     try:
         verdict = read_record(path, ExerciseVerdict)
         if verdict is not None:
-            check_record(path, names=(verdict.run,))  # it becomes a path
+            check_record(path, names=(verdict.run,))  # the name becomes a path
     except NewerFormat:
         raise
     except MissingError:
@@ -41,14 +41,14 @@ def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseV
         return None
     try:
         record = read_record(paths.run(exercise_id, verdict.run).record, RunRecord)
-    except MissingError:  # damaged: the code that judges that run reports it
+    except MissingError:  # it is damaged, which the code that judges the run reports
         return verdict
     return None if record is not None and record.own_script else verdict
 
 
 def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """Return what the learner predicted of a run beside what it measured; None if there is no prediction, or the course asks
-    another question now. Raises MissingError for a damaged file."""
+    """Return the learner's prediction for a run, next to what the run measured. Return None if there is no prediction, or if
+    the course now asks a different question. Raises MissingError for a damaged file."""
     from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
 
@@ -59,7 +59,7 @@ def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord
     gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
     try:
         return compare(question, prediction.answer, documents, on_gpu=gpu)
-    except ValueError:  # the course's question under the same name is another one now
+    except ValueError:  # the course now asks another question under this name
         return None
 
 
@@ -78,14 +78,14 @@ def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str,
                 f"or run it again: gpucourse run {record.exercise}",
             ) from error
         documents[name] = document if isinstance(document, dict) else {}
-    nodes = record.slurm.nodes if record.slurm else len(record.nodes)  # under Slurm those of each of its jobs
+    nodes = record.slurm.nodes if record.slurm else len(record.nodes)  # under Slurm, the nodes of each job
     documents["plan"] = {**documents["plan"], "world_size": record.world_size, "nodes": nodes}
     documents["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
     return documents
 
 
 def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
-    """Judge the checks of a learner's own script, on that run of it. Raises MissingError, DamagedFile."""
+    """Judge a run of a learner's own script by that script's checks. Raises MissingError, DamagedFile."""
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 
@@ -98,8 +98,8 @@ def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
 
 
 def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, ...]:
-    """Return a check that did not pass, if the ranks made process groups other than the planned ones, and the exercise is about
-    that: one of its checks reads how many ranks there are."""
+    """Return a failed check if the ranks made process groups other than the planned ones and a check of the exercise reads how
+    many ranks there are."""
     about_all = any(check.comparison[1] == "plan.world_size" for check in exercise.checks)
     if not record.split_world or not about_all:
         return ()
@@ -114,8 +114,8 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """Return the checks of an exercise on one run, as the course has them now, with the learner's parts as they were judged
-    after it. Writes nothing, and runs no code of the learner. Raises MissingError."""
+    """Return the verdict of an exercise's current checks on one run, with the learner's parts as they were judged after it.
+    Writes nothing, and runs no code of the learner. Raises MissingError."""
     from gpucourse.grading.checks import evaluate, overall
 
     documents = material(context.paths, record)

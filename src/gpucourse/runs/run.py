@@ -34,7 +34,7 @@ InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The result of `run`. `followed_run` is None if the run continues without us."""
+    """The result of `run`. `followed_run` is None if the run continues without a follower."""
 
     record: RunRecord
     followed_run: follow.FollowedRun | None = None
@@ -50,8 +50,9 @@ def run(
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
-    For drills: `object_to` may refuse a plan before anything is recorded; the plan that `inject_faults` returns is launched
-    instead. Raises as `plan_run` does, and ExerciseFailed; Interrupted when the person presses Ctrl-C: the run then continues.
+    For drills, `object_to` may refuse a plan before anything is recorded, and the plan that `inject_faults` returns is launched
+    in place of the original. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C: the
+    run then continues.
     """
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned:
         if (objection := object_to(planned.plan)) is not None:
@@ -76,11 +77,13 @@ def run(
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
-    """Warn of runs that may be under way on these nodes: they share the processors, and timings of both suffer."""
+    """Warn about runs that may be under way on these nodes: they share the processors, and the timings of both suffer."""
     run_ids = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if run_ids:
-        text = f"{', '.join(run_ids[-3:])} may still run on these nodes: then the timings of both mean little"
-        context.watch(Note(text=f"{text}. Look: gpucourse runs; end it: gpucourse cancel {run_ids[-1]}", level="warning"))
+        text = f"{', '.join(run_ids[-3:])} may still run on these nodes, which distorts the timings of both"
+        context.watch(
+            Note(text=f"{text}. To see it: gpucourse runs; to end it: gpucourse cancel {run_ids[-1]}", level="warning")
+        )
 
 
 def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:

@@ -1,4 +1,4 @@
-"""`run MODULE --all`: every exercise of a module on each of its labs that is up, one after the other."""
+"""`run MODULE --all`: runs every exercise of a module on each of its labs that is up, one after the other."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RunExercise = Callable[[Exercise, Deployment, Callable[[Context], RunResult]], R
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRun:
-    """One exercise on one lab. `run` is its record's id; `error` is the reason if there is none. A session at the learner's own
-    terminal is skipped."""
+    """One exercise on one lab. `run` is the id of its run; if there was no run, `error` is the reason. A session at the
+    learner's own terminal is skipped."""
 
     exercise: str
     title: str
@@ -35,7 +35,7 @@ class ExerciseRun:
 
     @property
     def good(self) -> bool:
-        """Return whether it ran to its end and no check failed, or was skipped."""
+        """Return whether the exercise was skipped, or ran to its end with no failed check."""
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
@@ -56,10 +56,10 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
 
 def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_one: RunExercise) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
-    that runs it.
+    that runs the exercise.
 
-    A failure is recorded, and the next exercise runs. Raises MissingError if no lab is up, Interrupted when the person presses
-    Ctrl-C.
+    If an exercise fails, the failure is recorded, and the next exercise runs. Raises MissingError if no lab is up, Interrupted
+    when the user presses Ctrl-C.
     """
     steps: list[ExerciseRun] = []
     for lab in labs(paths, module, run_request):

@@ -21,7 +21,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """Return the record of a run as it is now. Finish one that ended unattended; leave one under way alone.
+    """Return the current record of a run. Finish a run that ended unattended; leave a run that is under way alone.
 
     Raises UnreachableError if its nodes do not answer.
     """
@@ -35,9 +35,8 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
 
 
 def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """Return the record of a run that has ended, with the output of the jobs that its jobs submitted, and a list of those that
-    still run. Without such jobs, no request is sent. Raises UnreachableError, and the error of a Slurm that does not
-    answer."""
+    """Collect the output of the jobs that an ended run's own jobs submitted; return the run's record, with a list of the jobs
+    that still run. Without such jobs, no request is sent. Raises UnreachableError, and Slurm's error if it does not answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record
     with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as has_lock:
@@ -47,7 +46,9 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
         from gpucourse.remote.slurm_client import ask_later_jobs
 
         fleet = connections.reach_run(record)
-        record.slurm.later = ask_later_jobs(fleet.link(fleet.nodes[0]), record.id)  # jobs that end later are asked for again
+        record.slurm.later = ask_later_jobs(
+            fleet.link(fleet.nodes[0]), record.id
+        )  # later calls ask again about jobs that still run
         record.collected = False
         follow.conclude(context, fleet, record)
     return record
@@ -56,7 +57,8 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, even if another process follows it; for at most `limit_s` if this process follows it."""
+    """Follow a run to its end, even if another process follows it too. `limit_s` limits the time if this process is the
+    follower."""
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as has_lock:
             record = _reread(context, record) if has_lock else runs.reread(context.paths, record)
@@ -68,8 +70,8 @@ def follow_on(
 
 
 def _reread(context: Context, record: RunRecord) -> RunRecord:
-    """Return the record as it is on disk now. If the command that finished the run was ended in the middle of storing it, do
-    the rest first."""
+    """Return the record as it is on disk now. If the command that finished the run was ended while it stored the results,
+    complete that first."""
     completed = seals.complete(runs.files_of(context.paths, record))
     record = runs.reread(context.paths, record)
     if completed:
@@ -108,7 +110,7 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
     """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if all
-    of it has ended already, and the error of a cancel that reached no node, or that Slurm did not accept."""
+    of it has already ended, and another error if the cancel reached no node or Slurm refused it."""
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
@@ -119,7 +121,7 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
             raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
         outcomes = cancel_on(connections.reach_run(record), record.id)
         failures = [outcome for outcome in outcomes if outcome.error is not None]
-        if failures and len(failures) == len(outcomes):  # nothing ends: waiting for its end would never finish
+        if failures and len(failures) == len(outcomes):  # nothing was ended, so waiting for the end would never finish
             raise combine_errors(failures, of=len(outcomes))
         if record.has_ended:
             return collect_later(context, record, connections)
@@ -129,14 +131,14 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedRun:
-    """One run of the list; `detail` is the reason why its state may be old (a node did not answer)."""
+    """One run of the list; `detail` says why its state may be out of date (a node did not answer)."""
 
     record: RunRecord
     detail: str = ""
 
 
 def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
-    """Return every run, oldest first, and why others cannot be read; first collect those that ended unattended."""
+    """Collect the runs that ended unattended; return every run, oldest first, and the reasons why some cannot be read."""
     records, errors = runs.readable(context.paths, exercise)
     open_records = [record for record in records if not record.collected]
     with Connections(context) as connections:

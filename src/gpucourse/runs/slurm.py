@@ -1,5 +1,5 @@
-"""A run under Slurm. Before it: the batch file that a learner wrote, once its judge passes it, or a plan for what the cluster
-has, and a refusal of what it can never provide. After it: how its jobs ended."""
+"""A run under Slurm. Before it starts: the batch file that a learner wrote, once its judge passes it, or a plan for what the
+cluster has. A job that the cluster can never run is refused. After it: how its jobs ended."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 
 
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
-    """Return the learner's batch file for this run; None if the course's own is submitted: the exercise has no such part, the
-    part is still open, or another script or launcher was typed.
+    """Return the learner's batch file for this run. Return None if the course's own file is submitted, because the exercise has
+    no such part, the part is still open, or another script or launcher was typed.
 
-    Raises CheckFailed, with the reason, if the file is wrong: nothing is submitted then. Raises MissingError.
+    Raises CheckFailed with the reason if the file is wrong; nothing is then submitted. Raises MissingError.
     """
     exercise = run.exercise
     part = next((part for part in exercise.yours if part.submit), None)
@@ -59,7 +59,7 @@ def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | Non
         text = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
         context.watch(Note(text=text, level="warning"))
         return None
-    context.watch(Note(text=f"{part.file} is right, and is submitted as it is"))
+    context.watch(Note(text=f"{part.file} is right, and is submitted unchanged"))
     return _read(part, file.read_text(encoding="utf-8"))
 
 
@@ -93,7 +93,7 @@ def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedR
 def _plan_own_batch(
     request: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slurm_cluster: SlurmCluster
 ) -> LaunchPlan:
-    """Return the plan for a batch file of the learner. Only its partition is checked here; sbatch checks the rest."""
+    """Return the plan for a learner's batch file. Only its partition is checked here; sbatch checks the rest."""
     batch_file = own_batch.read(script)
     typed = batch.partition_of(request)
     partition = typed or slurm_cluster.batch_partition or batch_file.read_option("partition")
@@ -119,8 +119,8 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, command: str) 
 
 
 def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
-    """Return the partition that the job goes to: the one that was named; else gpu, which the course's files prefer, if it
-    exists and the file is the course's; else the cluster's own default. Raises UsageError if it does not exist, or is down."""
+    """Return the partition for the job: the one that was named; else, for the course's files, gpu if it exists; else the
+    cluster's default. Raises UsageError if the partition does not exist or is down."""
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
     is_written = request.written_batch is not None
@@ -138,7 +138,7 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
 
 
 def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int:
-    """Return how many GPUs the job has on each node. An exercise that was not written for Slurm has one for each of its
+    """Return how many GPUs the job gets on each node. An exercise that was not written for Slurm gets one for each of its
     processes, as far as the nodes have them."""
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
     if request.exercise.launch.slurm is None:
@@ -148,7 +148,7 @@ def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int
 
 
 def _python_of(deployment: Deployment) -> str:
-    """Return the Python of the nodes that jobs run on, if it is not the head's; else empty."""
+    """Return the Python of the nodes on which jobs run, if it differs from the head's; else an empty text."""
     if deployment.inventory is None:
         return ""
     head = deployment.inventory.head
@@ -156,12 +156,12 @@ def _python_of(deployment: Deployment) -> str:
 
 
 def _deploy(deployment: Deployment) -> str:
-    """Return the command for more of this lab; nothing for a cluster that already exists."""
+    """Return the command that enlarges this lab; return an empty text for a cluster that already existed."""
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
-    """Refuse a job that can never start. Nodes that are down are named with Slurm's reason; `deploy` is the command that
+    """Refuse a job that can never start. The error names nodes that are down, with Slurm's reason; `deploy` is the command that
     repairs a lab."""
     name = partition.name
     if not gpus and request.exercise.launch.slurm_request.gpus:
@@ -194,14 +194,14 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
 
 
 def _format_command(request: LaunchRequest) -> str:
-    """Return the command that was typed, as far as it chose the launcher."""
+    """Return the command that was typed, including the launcher if it was chosen."""
     differs = request.launcher != request.exercise.launch.kind
     return f"gpucourse run {request.exercise.id}{f' --launcher {request.launcher}' if differs else ''}"
 
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
-    """Return the nodes that jobs run on, by Slurm's names, which in a lab are those of its inventory. None for a cluster that
-    exists already: its inventory lists the login machines, and other people name its nodes."""
+    """Return the nodes on which jobs run, by Slurm's names; in a lab, these are the names in its inventory. Return None for a
+    cluster that already existed: its inventory lists the login machines, and other people named its nodes."""
     if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
@@ -215,7 +215,7 @@ def has_ended(row: JobRow) -> bool:
 
 
 def ending_of(row: JobRow) -> Ending:
-    """Return how a terminal's job ended. Its shell ends with the code of its last command, which shows nothing about the
+    """Return how the job of a terminal ended. Its shell ends with the code of its last command, which says nothing about the
     session."""
     from gpucourse.remote.agent.slurm.words import ending
 
@@ -223,14 +223,14 @@ def ending_of(row: JobRow) -> Ending:
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
-    """Return the part of a new record that Slurm adds; None for a plan without it."""
+    """Return the part of a new record that is for Slurm; None for a plan without Slurm."""
     if plan.batch is None:
         return None
     return SlurmRun(partition=plan.batch.partition, nodes=plan.batch.nodes, gpus=plan.batch.gpus)
 
 
 def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
-    """Keep what is submitted in the run's folder, as files for sbatch."""
+    """Write the submitted batch files into the run's folder, as files for sbatch."""
     from gpucourse.storage import write_text
 
     for file in plan.batch.files if plan.batch else ():
@@ -242,7 +242,7 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
 def add_metrics(
     metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = ignore_event
 ) -> dict[str, Any] | None:
-    """Return the metrics with Slurm's data about the jobs under `slurm`, each with what the job itself wrote as
+    """Return the metrics with Slurm's data about the jobs under `slurm`; each job also has what it wrote itself into
     `job-NUMBER.json`. `watch` receives a note about a file that cannot be used."""
     if record.slurm is None:
         return metrics
@@ -253,7 +253,7 @@ def add_metrics(
     queue = _read_job_metrics(folder, "queue.json", watch).get("queue")
     queue = [row for row in queue if isinstance(row, dict)] if isinstance(queue, list) else []
     if record.own_script:
-        return metrics  # it is not judged, and has what it wrote itself
+        return metrics  # it is not judged, and keeps its own metrics
     waiting = [row for row in queue if row.get("state") == "PENDING"]
     several = len(record.slurm.jobs) > 1
     started_jobs = [job for job in jobs if job.get("node") and not job["asked"]]
@@ -276,29 +276,29 @@ def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
-    """Return what a job wrote into a file; empty if there is none. A file that cannot be used is named, and its run
-    continues."""
+    """Return what a job wrote into a file; return an empty dictionary if there is no file. A note names a file that cannot be
+    used, and the run continues."""
     try:
         document = read_metrics(folder / relative_name(name))
     except (OutsideError, MissingError) as error:
-        watch(Note(text=f"what a job measured is not used: {error}", level="warning"))
+        watch(Note(text=f"a job's measurements are not used: {error}", level="warning"))
         return {}
     return document if isinstance(document, dict) else {}
 
 
 def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
-    """Return a job as checks and tables read it: what it wrote, then Slurm's words, which overrule that."""
+    """Return a job as checks and tables read it: what it wrote, overridden by Slurm's data."""
     from gpucourse.remote.agent.slurm.words import hosts
 
     return {**measured, **_row_to_dict(row), "nodes": len(hosts(row.node))}
 
 
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
-    """Return the largest number of jobs that ran at the same moment, by Slurm's clock, which counts whole seconds. None if none
-    ran."""
+    """Return the largest number of jobs that ran at the same moment, by Slurm's clock, which counts whole seconds; None if no
+    job ran."""
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(start <= moment < end for start, end in spans) for moment, _ in spans)
-    return max((max(1, count) for count in counts), default=None)  # one that ran within a second counts as well
+    return max((max(1, count) for count in counts), default=None)  # a job that ran for less than a second counts as well
 
 
 def _row_to_dict(row: JobRow) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A terminal on a node that Slurm allocates: prepares it, watches it, and proves afterwards that the node was returned.
 
-The terminal itself belongs to the console: `open_session` returns what to start in it, `close_session` records what was shown.
+The terminal itself belongs to the console: `open_session` returns the command to start in it, and `close_session` records what
+was shown.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ _LOOK_S = (0.3, 5.0)
 
 @dataclass
 class OpenSession:
-    """A session that is ready to begin: `argv` is for a terminal, `command_line` is what a person would type on the head."""
+    """A session that is ready to begin: `argv` starts it in a terminal, and `command_line` is what a person would type on the
+    head."""
 
     record: RunRecord
     argv: tuple[str, ...]
@@ -52,7 +54,7 @@ class OpenSession:
 
 @contextmanager
 def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
-    """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
+    """Copy the files to the cluster, create the record, and watch the job during the block."""
     from gpucourse.remote.slurm_client import lay_out, session
 
     with plan_run(context, run) as plan_in_folder:
@@ -82,7 +84,8 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
 
 
 def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
-    """Prove that the GPU is free again, keep the transcript (clean text), collect what was written, and judge it."""
+    """Prove that the GPU is free again, store the transcript (as clean text), collect what was written, and judge the
+    session."""
     record, files = open_session.record, runs.files_of(context.paths, open_session.record)
     write_text(files.transcript, transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
@@ -110,7 +113,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
 
 
 def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
-    """Return the plan with the name of its run: squeue shows the name, and the job is found by it."""
+    """Return the plan with the name of its run, which squeue shows and by which the job is found."""
     name = f"{plan.exercise}-{run_id.rsplit('-', 1)[-1]}"
     command = replace(plan.commands[0], env={**plan.commands[0].env, "SLURM_JOB_NAME": name})
     if plan.batch is None:
@@ -120,11 +123,11 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
 
 
 def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
-    """Return the arguments of ssh with a terminal: the run's folder, its environment, and srun in it."""
+    """Return the arguments of an ssh that opens a terminal, enters the run's folder, sets its environment, and starts srun."""
     command = plan.commands[0]
     environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
-    folder = command.node.python.rpartition("/")[0]  # so that `python` is the one that has the course's packages
+    folder = command.node.python.rpartition("/")[0]  # so that `python` is the Python with the course's packages
     path = f'PATH={shlex.quote(folder)}:"$PATH"' if folder else ""
     line = f"cd {shlex.quote(place.work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
     config = paths.stack(deployment.stack).ssh_config
@@ -132,7 +135,7 @@ def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, p
 
 
 def _watch(open_session: OpenSession, over: threading.Event) -> None:
-    """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is repeated."""
+    """Query Slurm until it holds a GPU for the job, or the session is over. A query that fails is repeated."""
     from gpucourse.remote.slurm_client import session
 
     nap = _LOOK_S[0]
@@ -149,7 +152,7 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
 
 
 def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
-    """Return the job's row once it has ended; if it does not end, as it is after some time; None if there never was one."""
+    """Return the job's row once the job has ended or, if it does not end, after some time; None if there never was a job."""
     from gpucourse.remote.slurm_client import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1

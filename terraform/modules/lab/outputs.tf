@@ -4,17 +4,17 @@ output "nodes" {
 
   precondition {
     condition     = var.lab.node_count <= var.max_nodes
-    error_message = "This lab has ${var.max_nodes} GPU ${var.max_nodes == 1 ? "node" : "nodes"} at most, and ${var.lab.node_count} were asked for."
+    error_message = "This lab has at most ${var.max_nodes} GPU ${var.max_nodes == 1 ? "node" : "nodes"}, but ${var.lab.node_count} were requested."
   }
 }
 
 output "scripts" {
-  description = "What each node does at its first boot, by node."
+  description = "The script that each node runs at its first boot, by node."
   value       = merge(concat(module.head[*].scripts, [module.nodes.scripts])...)
 }
 
 output "market" {
-  description = "How the GPU nodes are bought: spot or on-demand."
+  description = "The market in which the GPU nodes are bought: spot or on-demand."
   value       = module.nodes.market
 }
 

@@ -3,16 +3,16 @@ variable "lab" {
   type = object({
     region          = string      # such as us-east-2
     zone            = string      # the availability zone of everything in the lab
-    instance_type   = string      # of the GPU nodes
-    gpus            = number      # how many GPUs each of them has: AWS cannot be asked before the instance exists
+    instance_type   = string      # the type of the GPU nodes
+    gpus            = number      # GPUs per node: AWS cannot be asked before the instance exists
     node_count      = number      # how many GPU nodes
     spot            = bool        # one-time spot instances: cheaper, but AWS may take them back with two minutes' notice
     placement_group = bool        # nodes close together: a faster network, but AWS has capacity for them less often
     ssh_cidr        = string      # the one address that may log in, as <IPv4>/32
     public_key      = string      # the public SSH key for logging in to the nodes, as one line
-    tags            = map(string) # of every resource: Project, Course, Module, Owner, Stack (the deployment), Expires (its end, UTC)
+    tags            = map(string) # the tags of every resource: Project, Course, Module, Owner, Stack (the deployment), Expires (its end, UTC)
     ttl_hours       = number      # a node ends itself at Expires; one created after that lives this long
-    min_ttl_hours   = number      # the least and the most that the course allows for it
+    min_ttl_hours   = number      # the smallest and the largest value that the course allows
     max_ttl_hours   = number
   })
 
@@ -33,7 +33,7 @@ variable "lab" {
 
   validation {
     condition     = var.lab.gpus >= 1 && floor(var.lab.gpus) == var.lab.gpus
-    error_message = "gpus: a node of a lab has 1 GPU or more; exercises/shared/gpus.json says how many a type has."
+    error_message = "gpus: a node of a lab has 1 GPU or more; exercises/shared/gpus.json lists how many each type has."
   }
 
   validation {
@@ -48,32 +48,32 @@ variable "lab" {
 
   validation {
     condition     = can(regex("^(ssh-ed25519|ssh-rsa) [A-Za-z0-9+/]+={0,3}( [^\n]*)?\n?$", var.lab.public_key))
-    error_message = "public_key: the public key is one line such as ssh-ed25519 AAAA...; EC2 takes ed25519 and RSA keys."
+    error_message = "public_key: the public key is one line such as ssh-ed25519 AAAA...; EC2 accepts ed25519 and RSA keys."
   }
 
   validation {
     condition     = lookup(var.lab.tags, "Project", "") == "gpucourse" && length(setsubtract(["Course", "Module", "Owner", "Stack", "Expires"], keys(var.lab.tags))) == 0
-    error_message = "tags: without Project = gpucourse, Course, Module, Owner, Stack and Expires nothing could be found and removed later."
+    error_message = "tags: without Project = gpucourse, Course, Module, Owner, Stack and Expires resources could not be found and removed later."
   }
 
   validation {
     condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{3,63}$", lookup(var.lab.tags, "Stack", "none")))
-    error_message = "tags: Stack has 4 to 64 letters, digits, dots, dashes and underscores."
+    error_message = "tags: Stack must have 4 to 64 letters, digits, dots, dashes and underscores."
   }
 
   validation {
     condition     = can(timeadd(lookup(var.lab.tags, "Expires", "-"), "0s")) && can(regex("(Z|[+]00:00)$", lookup(var.lab.tags, "Expires", "-")))
-    error_message = "tags: Expires is a time in UTC such as 2026-11-20T18:00:00Z."
+    error_message = "tags: Expires must be a time in UTC such as 2026-11-20T18:00:00Z."
   }
 
   validation {
     condition     = var.lab.ttl_hours >= var.lab.min_ttl_hours && var.lab.ttl_hours <= var.lab.max_ttl_hours
-    error_message = "ttl_hours: a lab lives ${var.lab.min_ttl_hours} to ${var.lab.max_ttl_hours} hours; `extend` gives it more while it stands."
+    error_message = "ttl_hours: a lab may exist for ${var.lab.min_ttl_hours} to ${var.lab.max_ttl_hours} hours; `extend` gives an existing lab more time."
   }
 }
 
 variable "max_nodes" {
-  description = "How many GPU nodes this kind of lab has at most."
+  description = "The largest number of GPU nodes in this kind of lab."
   type        = number
 }
 
@@ -84,7 +84,7 @@ variable "shared_storage" {
 }
 
 variable "head" {
-  description = "A head without a GPU, in addition to the GPU nodes: its instance type, and the size of its disk in GiB. Null: the first GPU node is the head."
+  description = "A head without a GPU, in addition to the GPU nodes: its instance type, and the size of its disk in GiB. If null, the first GPU node is the head."
   type        = object({ instance_type = string, root_gb = number })
   default     = null
 }

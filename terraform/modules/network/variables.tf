@@ -24,6 +24,6 @@ variable "ssh_cidr" {
 }
 
 variable "public_key" {
-  description = "The public SSH key for logging in to the nodes, as one line: type, then key."
+  description = "The public SSH key for logging in to the nodes, as one line with the type and the key."
   type        = string
 }

@@ -21,16 +21,16 @@ output "nodes" {
 }
 
 output "market" {
-  description = "How the nodes created here are bought: spot or on-demand."
+  description = "The market in which these nodes are bought: spot or on-demand."
   value       = local.market
 }
 
 output "scripts" {
-  description = "What each node does at its first boot, by node."
+  description = "The script that each node runs at its first boot, by node."
   value       = { for name in local.names : name => module.boot[local.keys[name]].user_data }
 }
 
 output "release" {
-  description = "The release of Ubuntu that boots, such as 24.04."
+  description = "The release of Ubuntu on the nodes, such as 24.04."
   value       = try(local.releases[local.image], 0)
 }

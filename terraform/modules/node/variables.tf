@@ -1,5 +1,5 @@
 variable "tags" {
-  description = "The stack's tags. Stack is the name of the deployment, Expires the time at which it ends; the disks get all of them, too."
+  description = "The stack's tags. Stack is the name of the deployment, and Expires the time at which it ends. The disks get all the tags, too."
   type        = map(string)
 }
 
@@ -10,7 +10,7 @@ variable "first" {
 }
 
 variable "node_count" {
-  description = "How many nodes are created here."
+  description = "Number of nodes to create here."
   type        = number
 }
 
@@ -20,7 +20,7 @@ variable "instance_type" {
 }
 
 variable "gpus" {
-  description = "How many GPUs an instance of that type has. The first boot counts them: a node with fewer does not become ready."
+  description = "Number of GPUs in an instance of that type. The first boot counts them, and a node with fewer does not become ready."
   type        = number
 }
 
@@ -42,13 +42,13 @@ variable "image" {
 }
 
 variable "release" {
-  description = "The required release of Ubuntu, such as 24.04; 0 for the best image of any release."
+  description = "The required release of Ubuntu, such as 24.04, or 0 for the best image of any release."
   type        = number
   default     = 0
 }
 
 variable "root_gb" {
-  description = "Size of the root disk in GiB; larger if the image's snapshot and free_gb together need more."
+  description = "Size of the root disk in GiB. The disk is larger if the image's snapshot and free_gb together need more."
   type        = number
   default     = 120
 }
@@ -103,7 +103,7 @@ variable "shared_address" {
 }
 
 variable "inference" {
-  description = "Whether the set-up also brings what the inference exercises need: transformers and vLLM."
+  description = "Whether the set-up also installs what the inference exercises need: transformers and vLLM."
   type        = bool
   default     = false
 }

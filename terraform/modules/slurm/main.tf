@@ -5,12 +5,12 @@ terraform {
 }
 
 variable "head" {
-  description = "The machine that slurmctld runs on."
+  description = "The machine on which slurmctld runs."
   type        = object({ name = string, address = string })
 }
 
 variable "names" {
-  description = "The nodes that jobs run on, as Slurm writes a list of them: node[1-3]."
+  description = "The nodes on which jobs run, as a list in Slurm's notation: node[1-3]."
   type        = string
 }
 
@@ -20,13 +20,13 @@ variable "workers" {
 }
 
 variable "more" {
-  description = "Further lines of slurm.conf, before those of the nodes."
+  description = "Further lines of slurm.conf, placed before the nodes' lines."
   type        = list(string)
   default     = []
 }
 
 variable "devices" {
-  description = "The device files of a node's GPUs, as gres.conf writes them: /dev/nvidia0, or /dev/nvidia[0-3]."
+  description = "The device files of a node's GPUs, in the notation of gres.conf: /dev/nvidia0, or /dev/nvidia[0-3]."
   type        = string
   default     = "/dev/nvidia0"
 }
@@ -39,12 +39,12 @@ variable "daemons" {
 }
 
 variable "patience_s" {
-  description = "Seconds until a node that does not answer counts as down, and its job starts again elsewhere."
+  description = "Seconds after which a node that does not answer counts as down, and its job is restarted elsewhere."
   type        = number
 }
 
 output "files" {
-  description = "Name and content of each file."
+  description = "The name and the content of each file."
   value = {
     "slurm.conf" = templatefile("${path.module}/slurm.conf.tftpl", {
       head       = var.head
@@ -55,11 +55,11 @@ output "files" {
     })
     "gres.conf" = templatefile("${path.module}/gres.conf.tftpl", { devices = var.devices }) # without File the count is 0, and Slurm rejects the node
 
-    # With this nothing looks for cgroups: slurmd of 22.05 and 23.11 would, and end where it finds none that it knows.
+    # This prevents a search for cgroups: otherwise, slurmd of 22.05 and 23.11 ends if it finds none that it knows.
     "cgroup.conf" = file("${path.module}/cgroup.conf")
 
-    # There must be one: without it 23.11 fails to load a plugin, and what is left of that error makes every reason
-    # that a job waits for wrong where there is no accounting.
+    # This file must exist: without it, 23.11 fails to load a plugin, and that error makes every reason for which a job
+    # waits wrong if there is no accounting.
     "mpi.conf"       = ""
     "plugstack.conf" = ""
   }

@@ -1,6 +1,6 @@
 # The address, not the name: the name resolves only about 90 seconds after the mount target exists.
 output "address" {
-  description = "IPv4 address that the nodes mount from. Whatever uses it is destroyed before the mount target."
+  description = "IPv4 address from which the nodes mount. Resources that use this output are destroyed before the mount target."
   value       = aws_efs_mount_target.shared.ip_address
 }
 

@@ -1,20 +1,20 @@
 variable "stack" {
-  description = "Name of the stack: lower case letters, digits and dashes. The course names it after its module."
+  description = "Name of the stack, in lowercase letters, digits and dashes. The course names it after its module."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z0-9][a-z0-9-]{0,62}$", var.stack))
-    error_message = "The stack's name starts with a letter or digit and holds lower case, digits and dashes, 63 at most."
+    error_message = "The stack's name must start with a letter or digit, and have at most 63 lowercase letters, digits and dashes."
   }
 }
 
 variable "uid" {
-  description = "Mark of this deployment. Every process of its nodes has it in its environment, so that none is missed."
+  description = "Mark of this deployment. It is in the environment of every process of the nodes, so that each one can be found."
   type        = string
 
   validation {
     condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{3,63}$", var.uid))
-    error_message = "The uid has 4 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit."
+    error_message = "The uid must have 4 to 64 letters, digits, dots, dashes and underscores, and start with a letter or digit."
   }
 }
 
@@ -25,12 +25,12 @@ variable "node_count" {
 
   validation {
     condition     = var.node_count >= 1 && floor(var.node_count) == var.node_count
-    error_message = "A stack has 1 simulated node or more; the program says how many at most."
+    error_message = "A stack must have at least 1 simulated node; the program sets the maximum."
   }
 }
 
 variable "nodes_folder" {
-  description = "Absolute path of the folder for the nodes' homes and keys. It is created here; destroy leaves nothing of the stack in it."
+  description = "Absolute path of the folder for the nodes' homes and keys. The folder is created here; destroy removes everything of the stack from it."
   type        = string
 
   validation {
@@ -40,7 +40,7 @@ variable "nodes_folder" {
 }
 
 variable "python" {
-  description = "Absolute path of the Python that runs the driver and the nodes' programs."
+  description = "Absolute path of the Python interpreter that runs the driver and the nodes' programs."
   type        = string
 
   validation {
@@ -50,7 +50,7 @@ variable "python" {
 }
 
 variable "driver" {
-  description = "Absolute path of driver.py, which starts a node and takes nodes down."
+  description = "Absolute path of driver.py, which starts and removes nodes."
   type        = string
 
   validation {
@@ -60,7 +60,7 @@ variable "driver" {
 }
 
 variable "user" {
-  description = "The only user who may log in: the one who runs this."
+  description = "The only user who may log in, which is the user who runs this."
   type        = string
 
   validation {
@@ -70,7 +70,7 @@ variable "user" {
 }
 
 variable "public_key" {
-  description = "The public SSH key for logging in to the nodes, as one line: type, then key."
+  description = "The public SSH key for logging in to the nodes, as one line with the type and the key."
   type        = string
 
   validation {
@@ -86,7 +86,7 @@ variable "machines" {
 }
 
 variable "scheduler" {
-  description = "slurm: a head in addition to the nodes, and a real Slurm on all of them. Empty: no scheduler."
+  description = "slurm: a head in addition to the nodes, and a real Slurm on all machines. Empty: no scheduler."
   type        = string
   default     = ""
 
@@ -97,13 +97,13 @@ variable "scheduler" {
 }
 
 variable "one_host" {
-  description = "With Slurm: run its daemons side by side on this computer instead of on separate machines, because namespaces are refused."
+  description = "With Slurm: run its daemons side by side on this computer instead of on separate machines, for systems that refuse namespaces."
   type        = bool
   default     = false
 }
 
 variable "link" {
-  description = "Speed of each machine's cable, with a delay if you like: 1gbit, or 1gbit,2ms. Empty: as fast as memory."
+  description = "Speed of each machine's cable, with an optional delay: 1gbit, or 1gbit,2ms. Empty: as fast as memory."
   type        = string
   default     = ""
 
@@ -114,7 +114,7 @@ variable "link" {
 }
 
 variable "layer" {
-  description = "Folder into which packages were unpacked instead of being installed; it contains usr. Empty: they are installed."
+  description = "Folder into which packages were unpacked instead of being installed; it contains usr. Empty if the packages are installed."
   type        = string
   default     = ""
 }
@@ -126,7 +126,7 @@ variable "cores" {
 }
 
 variable "memory_mib" {
-  description = "Memory that Slurm assumes for each node: as much as a node of a real cluster has, for jobs that ask for it. None is reserved."
+  description = "Memory in MiB that Slurm assumes for each node: as much as a real node has, for jobs that request it. No memory is reserved."
   type        = number
   default     = 256000
 }

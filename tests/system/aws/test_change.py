@@ -45,7 +45,7 @@ def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadli
     before = learner.inventory()
     pause = learner.documents("stop", "3")
     assert pause["usd_per_hour"].startswith("0.0")
-    assert "cost until you type gpucourse destroy 3" in pause["warnings"][0]
+    assert "cost money until you type gpucourse destroy 3" in pause["warnings"][0]
     assert read_states(learner) == {"stopped"}
     assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
     extension = extend.more_time(hand_made.context(learner), "3", 3600)

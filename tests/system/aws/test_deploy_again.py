@@ -95,5 +95,5 @@ def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothin
     assert [quote["changes"] for quote in document["quotes"]] == [[], []]
 
     result = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
-    assert "Terraform could not" not in result.err
+    assert "Terraform failed" not in result.err
     assert learner.list_resources() == []

@@ -97,7 +97,7 @@ def test_extend_after_ctrl_c_says_when_the_lab_ends(learner: CloudLearner) -> No
     lab = hand_made.lab(learner)
     message = interrupt_extend(learner, "CreateTags", signal.SIGINT, after=True)
     assert f"it ends at {datetime.fromisoformat(lab.cloud.expires):%Y-%m-%d %H:%M} UTC (" in message
-    assert "on nodes that took it)" in message
+    assert "on nodes that accepted it)" in message
     assert "gpucourse extend 3 120m" in message
     assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
     assert "has more time" in learner.types("extend", "3", "2h").out

@@ -155,7 +155,7 @@ def test_destroy_finishes_after_expired_credentials_and_a_killed_terraform(learn
     learner.account.release()
     out, err = destroy.communicate(timeout=240)
     assert destroy.returncode == 0, err.decode()
-    assert b"Terraform could not" in err
+    assert b"Terraform failed" in err
     [receipt] = json.loads(out)["receipts"]
     assert receipt["leftovers"] == []
     assert any(line.startswith("VPC ") for line in receipt["swept"])

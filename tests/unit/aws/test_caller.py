@@ -29,7 +29,7 @@ def test_caller_cidr_describes_a_page_that_fails_in_a_sentence(problem: Exceptio
 
     with pytest.raises(MissingError) as caught:
         caller_cidr({}, silent)
-    assert f"cannot learn this computer's address: {CHECKIP} {message}" in caught.value.what
+    assert f"cannot determine this computer's address: {CHECKIP} {message}" in caught.value.what
     assert "--ssh-cidr" in caught.value.hint
 
 

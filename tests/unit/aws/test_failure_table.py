@@ -48,4 +48,4 @@ def test_cure_is_the_policy_only_when_the_policy_allows_the_action(action: str, 
     for failure in (classify("AccessDenied", words), classify("UnauthorizedOperation", "no", action)):
         assert ("doctor --policy" in failure.cure) is by_policy
         assert (failure.cure == failure_table.ADMINISTRATOR) is not by_policy
-    assert ("if this identity has it already" in classify("AccessDenied", words).cure) is by_policy
+    assert ("if this identity already has it" in classify("AccessDenied", words).cure) is by_policy

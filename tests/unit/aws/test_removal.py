@@ -184,7 +184,7 @@ def test_remove_leaves_an_instance_that_does_not_end_in_time() -> None:
         }
     )
     result = Result(account, [make_thing("instance", "i-0")])
-    assert [thing.note for thing in result.left] == ["its removal was requested, but it is still there"]
+    assert [thing.note for thing in result.left] == ["its removal was requested, but it still exists"]
     assert result.clock.now >= 60
 
 
@@ -192,7 +192,7 @@ def test_remove_leaves_an_instance_that_does_not_end_in_time() -> None:
     ("thing", "note"),
     [
         (make_thing("instance", "i-9", tags={"Name": "mine"}), "left alone"),
-        (make_thing("other", "arn:aws:ec2:us-east-2:1:natgateway/nat-1"), "does not make"),
+        (make_thing("other", "arn:aws:ec2:us-east-2:1:natgateway/nat-1"), "does not create"),
         (make_thing("volume", "unknown", seen=False, note="not allowed to look"), "not allowed to look"),
     ],
     ids=["a stranger's", "of another kind", "not seen"],

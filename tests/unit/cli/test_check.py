@@ -43,7 +43,7 @@ def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Lea
     record = learning.record(state="broken", drill=True, launcher="torchrun")
     write_record(learning.context.paths.drill(record.id), InjectedFault(run=record.id, exercise="1.1", how="block-port"))
     message = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
-    assert "not yet. What was broken: another fault than this (kill-rank)" in " ".join(message.split())
+    assert "not yet. What was broken: a fault other than this (kill-rank)" in " ".join(message.split())
     document = learning.types("check", "1.1", "--diagnosis", "block-port", "--json").document
     assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")
 

@@ -49,7 +49,7 @@ def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
 
 def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
     for words, code, message in (
-        (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
+        (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is not a folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
         (["dev", "check", "/"], 3, "DIR is /, which has no folder modules/"),
         (["dev", "check", "--module", "1"], 2, "--module is only for --run"),

@@ -32,7 +32,7 @@ def test_survey_refuses_to_forget_a_lab_that_may_be_billed(tmp_path: Path) -> No
 
 def test_survey_refuses_to_forget_simulated_nodes(context: Context) -> None:
     deployments.save(context.paths, deployment())
-    with pytest.raises(UsageError, match="m3-local is never forgotten: it is on this computer, in reach") as caught:
+    with pytest.raises(UsageError, match="m3-local is never forgotten: it is on this computer") as caught:
         survey(context, DestroyRequest(module="3", forget_unreachable=True))
     assert caught.value.hint == "gpucourse destroy 3"
 

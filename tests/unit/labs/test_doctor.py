@@ -32,7 +32,7 @@ def test_list_programs_names_the_exercises_that_use_them(context: Context) -> No
     )
     assert lacking.detail == "not found; needed for 3.1 and 3.2"
     assert (optional.what, optional.state) == ("no-such-profiler", "warning")
-    assert optional.detail == "not found: what it measures in 3.2 is not measured"
+    assert optional.detail == "not found: its measurements in 3.2 are left out"
     assert triton.what == "triton"
     if find_spec("triton") is None:
         assert (triton.state, triton.detail) == ("warning", "not installed; needed for 3.3")

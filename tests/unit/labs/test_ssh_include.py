@@ -73,7 +73,7 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, fault: str
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "config"
-    workspace, code, reason = learning.workspace, 2, "is left as it is"
+    workspace, code, reason = learning.workspace, 2, "is left unchanged"
     if fault == "unreadable":
         config.write_text("Hosst x\n")
         reason = "ssh does not understand it"
@@ -96,7 +96,7 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
         reason = "OpenSSH reads"
     else:
         workspace = learning.root / "a*b"
-        reason = "characters with a meaning there"
+        reason = "characters with a special meaning there"
     before = {path: path.read_bytes() for path in (config, outside) if path.is_file()}
     result = learning.types("init", str(workspace), "--ssh-include", code=code)
     assert reason in " ".join(result.err.split())

@@ -37,11 +37,13 @@ def test_load_targets_says_what_each_can_do() -> None:
 def test_target_that_is_not_installed_keeps_its_lab(context: Context) -> None:
     record(context, Deployment, "moon")
     [lab] = status(context).stacks
-    assert [(node.healthy, node.known, node.detail) for node in lab.nodes] == [(False, False, "there is no target moon here")]
+    assert [(node.healthy, node.known, node.detail) for node in lab.nodes] == [
+        (False, False, "there is no target moon in this installation")
+    ]
     result = destroy(context, survey(context, DestroyRequest(module="3", target="moon")), discard=False)
     assert [type(error) for error in result.errors] == [MissingError]
     assert deployments.load(context.paths, "03-moon") is not None
-    with pytest.raises(MissingError, match="there is no target moon here"):
+    with pytest.raises(MissingError, match="there is no target moon in this installation"):
         find_target("moon")
 
 

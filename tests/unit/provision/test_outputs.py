@@ -76,7 +76,7 @@ def test_inventory_names_what_is_wrong(value: Any, complaint: str) -> None:
 
 def test_inventory_names_nodes_that_did_not_come_up() -> None:
     with pytest.raises(
-        InfrastructureError, match="2 of 3 nodes of 03-local did not come up: number 0, 2, counted from 0"
+        InfrastructureError, match="2 of 3 nodes of 03-local did not start: number 0, 2, counted from 0"
     ) as caught:
         inventory("03-local", outputs(None, node(0), None))
     assert "gpucourse deploy" in caught.value.hint

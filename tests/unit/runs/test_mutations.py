@@ -18,7 +18,7 @@ def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning:
     ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
     with pytest.raises(UnknownName, match="dry"):
         check_expectation(learning.context, module, exercise, "dry")
-    with pytest.raises(UsageError, match="as it was delivered"):
+    with pytest.raises(UsageError, match="is unedited"):
         check_expectation(learning.context, module, exercise, "wet")
     copy = learning.context.paths.exercises / names["source.py"]
     copy.write_text(copy.read_text() + "\n# dry\n")

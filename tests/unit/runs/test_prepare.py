@@ -134,7 +134,7 @@ def test_script_that_python_starts_on_each_node_is_announced(
 def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context: Context, tmp_path: Path) -> None:
     notebook = tmp_path / "nb.ipynb"
     notebook.write_text('{"cells": []}')
-    with pytest.raises(UsageError, match="a notebook is no Python script") as caught:
+    with pytest.raises(UsageError, match="a notebook is not a Python script") as caught:
         make_launch_request(context, resolve(context, RunRequest(exercise="3.1", script=notebook)), local=True)
     assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
 

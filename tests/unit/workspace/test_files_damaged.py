@@ -115,6 +115,6 @@ def test_run_with_metrics_that_cannot_be_used_ends_as_an_error(learning: Learnin
     verdict = finish.finish(context, Fleet(context.transport, ()), record)  # the node's files are here already
     assert verdict is not None
     assert verdict.verdict == "error"
-    assert "what the script measured is not used" in notes[0]
+    assert "the script's measurements are not used" in notes[0]
     assert "error" in learning.types("runs").out
     assert "found it" in learning.types("logs").out

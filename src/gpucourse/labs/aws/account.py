@@ -1,4 +1,4 @@
-"""Opening the account that a lab is in, and finding the lab that a command means."""
+"""Opening the account that a lab is in, and finding the lab to which a command refers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpucourse.workspace import deployments
 
 
 def account_of(environ: Mapping[str, str], deployment: AwsDeployment) -> Account:
-    """Return the account of a lab, seen from its region.
+    """Return a lab's account, with the lab's region.
 
-    Raises MissingError if the credentials are for another account: the lab would not be found there, which would look as if it
-    were gone. Raises the errors of `Account.call`.
+    Raises MissingError if the credentials belong to another account, in which the lab would seem to be gone. Raises the errors
+    of `Account.call`.
     """
     cloud = deployment.cloud
     account = Account(cloud.region, environ)
@@ -25,23 +25,23 @@ def account_of(environ: Mapping[str, str], deployment: AwsDeployment) -> Account
 
 
 def check_account(account: Account, deployment: AwsDeployment) -> None:
-    """Check that the credentials open the account that the lab is in. Raises MissingError if not."""
+    """Check that the credentials belong to the lab's account. Raises MissingError if they do not."""
     if deployment.cloud.account:
         check_identity(account.identity(), deployment)
 
 
 def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
-    """Check that the lab is in this identity's account. Raises MissingError if not."""
+    """Check that this identity belongs to the lab's account. Raises MissingError if it does not."""
     account = deployment.cloud.account
     if account and account != identity.account:
         raise MissingError(
-            f"{deployment.stack} is in the AWS account {account}, and these credentials belong to {identity.account}",
+            f"{deployment.stack} is in the AWS account {account}, but these credentials belong to {identity.account}",
             hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
 
 
 def make_pause(stop: threading.Event) -> Callable[[float], None]:
-    """Return a function that waits for AWS. It raises Interrupted once `stop` is set."""
+    """Return a function that waits a number of seconds for AWS, and raises Interrupted once `stop` is set."""
 
     def pause(seconds: float) -> None:
         if stop.wait(seconds):
@@ -51,9 +51,9 @@ def make_pause(stop: threading.Event) -> Callable[[float], None]:
 
 
 def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
-    """Return the lab of a module on AWS that the command means. `verb` is the command that was typed.
+    """Return the module's lab on AWS that the command refers to. `verb` is the command that was typed.
 
-    Raises MissingError if there is none, UsageError if it is not clear which one is meant.
+    Raises MissingError if there is none, UsageError if several labs match.
     """
     module_id = context.catalog.module(module).id
     labs = deployments.of_module(context.paths, module_id)
@@ -62,11 +62,11 @@ def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str
         stacks = ", ".join(deployment.stack for deployment in matches)
         gpus = " or ".join(f"--gpu {deployment.cloud.gpu}" for deployment in matches)
         raise UsageError(
-            f"module {module_id} has several labs on AWS: {stacks}", hint=f"say which: gpucourse {verb} {module_id} {gpus}"
+            f"module {module_id} has several labs on AWS: {stacks}", hint=f"choose one: gpucourse {verb} {module_id} {gpus}"
         )
     if matches:
         return matches[0]
-    suffix = f" with a GPU {gpu}" if gpu else ""
+    suffix = f" with the GPU {gpu}" if gpu else ""
     raise MissingError(
         f"module {module_id} has no lab on AWS{suffix}",
         hint=f"gpucourse deploy {module_id} --target aws" + (f" --gpu {gpu}" if gpu else ""),

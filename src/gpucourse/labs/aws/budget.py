@@ -1,6 +1,6 @@
-"""The learner's budget, and the one place that refuses to exceed it: before `deploy`, `start` and `extend`.
+"""The learner's budget, and the only place that enforces it, before `deploy`, `start` and `extend`.
 
-A killed command's reservation counts until the account shows the result: see `follow_account`.
+The reservation of a killed command counts until the account shows the result: see `follow_account`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpucourse.units import parse_moment
 from gpucourse.workspace import deployments
 from gpucourse.workspace.lock import try_lock
 
-LESS = "a shorter life (--ttl), --spot, fewer --nodes"
+LESS = "use a shorter --ttl, --spot or fewer --nodes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +46,15 @@ class Budget:
         return self.remaining is None or not usd or usd <= self.remaining
 
     def check(self, usd: Decimal, *, over_budget: bool, command: str, remedy: str = LESS) -> None:
-        """Check that this amount does not exceed the rest of the budget. `command`: what was typed; `remedy`: what costs less.
+        """Check that this amount does not exceed the rest of the budget. `command`: the command that was typed; `remedy`:
+        advice that lowers the cost.
 
         Raises UsageError if it does, unless `over_budget`.
         """
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
-        reserves = f" besides ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
+        reserves = f", after ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
         raise UsageError(
             f"this would cost ${usd:.2f} until it ends; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{reserves}",
             hint=f"{remedy}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
@@ -61,7 +62,7 @@ class Budget:
 
 
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """Return the learner's money before these stacks are built: what all other labs will still cost is reserved."""
+    """Return the budget before these stacks are built. What all other labs will still cost is reserved."""
     budget = context.settings.budget_usd
     if budget is not None:
         follow_killed_commands(context)
@@ -83,10 +84,10 @@ def reserve(
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
-    """Check the budget and record what the lab is about to cost, under one lock; it stays on record during the block, where
-    other commands see it. `remedy`, `command`, `over_budget`: see `Budget.check`.
+    """Check the budget and record what the lab is about to cost, under one lock. During the block, the record shows this cost
+    to other commands. For `remedy`, `command` and `over_budget`, see `Budget.check`.
 
-    Raises StackBusy, and UsageError if that is more than is left.
+    Raises StackBusy, and UsageError if the lab costs more than is left.
     """
     usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", command.removeprefix("gpucourse ")):
@@ -103,7 +104,7 @@ def reserve(
 
 
 def follow_killed_commands(context: Context) -> None:
-    """From the account, update the records of labs whose last command was killed.
+    """Update, from the account, the records of labs whose last command was killed.
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """
@@ -126,8 +127,9 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
 
     The caller holds the lab's lock. Raises the errors of `Account.call`, and StorageError.
 
-    Schedules are moved after the nodes, so if every instance has one, they show the end. If not, the tags, which are written
-    first, show the latest possible one: the nodes may end later than the record says, so it stays reserved.
+    `extend` changes the tags first, then the nodes, then the schedules. So if every instance has a schedule, the schedules show
+    the end. If not, the tags show the latest possible end: the nodes may end later than the record says, so the cost until then
+    stays reserved.
     """
     account, cloud = account_of(context.environ, deployment), deployment.cloud
     alive = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]

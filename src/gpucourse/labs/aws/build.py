@@ -1,4 +1,5 @@
-"""Building a proposed lab on AWS: the record, Terraform (elsewhere if AWS has no capacity), the readiness checks."""
+"""Building a proposed lab on AWS: the record, Terraform (in another zone or with another type if AWS has no capacity), and the
+readiness checks."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
-AT_ONCE = 4  # Terraform's provider needs some hundred megabytes per stack
+AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 
 
 def build(context: Context, proposal: AwsProposal) -> BuildResult:
@@ -78,7 +79,7 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
 
 
 def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
-    """Build one lab. `command`: what the user typed."""
+    """Build one lab. `command` is the command that the user typed."""
     start_s = time.monotonic()
     deployment = plan.deployment
     former = deployment.inventory
@@ -100,7 +101,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
             _arm_remains(context, lab)
             raise
         deployment.inventory = wait_until_ready(context, lab)
-        if deployment.cloud.backstop:  # a new role and new nodes are known everywhere only after some minutes
+        if deployment.cloud.backstop:  # it takes AWS some minutes to make a new role and new nodes known everywhere
             _arm(context, lab)
     return DeployResult(
         deployment=deployment,
@@ -112,8 +113,8 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
 
 
 def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
-    """Return the nodes of the lab, built in the first place that has room. Raises the final error, in the words of the failure
-    table."""
+    """Build the lab in the first place that has room; return its nodes. Raises the final error, as the failure table words
+    it."""
     deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
     route = Route(zone_offers=plan.offers, instance_types=plan.instance_types, with_types=plan.choice.with_types)
@@ -177,14 +178,14 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     if remaining:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
-            f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
+            f"what the failed attempt at {stack} left could not be removed, so no other attempt is made: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Guard against costs before anything else can fail: a forgotten lab is ended by a schedule and by powering off, and its
-    costs are in the ledger."""
+    """Guard against costs before anything else can fail: a schedule and powering off end a forgotten lab, and the ledger lists
+    its costs."""
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)
     if cloud.backstop:
@@ -194,7 +195,7 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
 
 
 def _arm_remains(context: Context, lab: CloudLab) -> None:
-    """Give the remains of a failed or interrupted build a schedule as well, since the user may never come back to them."""
+    """Give the remains of a failed or interrupted build a schedule too, since the user may never come back to them."""
     try:
         if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
             _arm(context, lab, listed_s=0.0)
@@ -209,7 +210,8 @@ def _arm(
     arm: Callable[..., Finding] = schedule.arm,
     listed_s: float = instances.LISTED_S,
 ) -> list[CloudInstance]:
-    """Return the lab's live instances, after giving each a schedule that ends it; if some have none, the record says why."""
+    """Give each live instance of the lab a schedule that ends it; return the instances. If some have no schedule, the record
+    says why."""
     deployment, cloud = lab.deployment, lab.cloud
     names = [node.name for node in deployment.nodes]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
@@ -226,8 +228,8 @@ def _arm(
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
     """Check that EC2 ends spot instances that power off, since that is how the deadline and the idle watch end them.
 
-    Raises InfrastructureError if it does not, or if it does not say and there is no backstop either. A new lab (`fresh`) is
-    taken down first; LeftoverError if that fails.
+    Raises InfrastructureError if EC2 keeps them, or if it does not say and there is no backstop either. A new lab (`fresh`) is
+    taken down first; raises LeftoverError if that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
@@ -237,7 +239,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
         if not lab.cloud.backstop:
             context.watch(Note(text=f"{problem}; the backstop ends it, ten minutes after the deadline", level="warning"))
             return
-        problem = f"{problem}; and there is no backstop: perhaps nothing would end a forgotten node for good"
+        problem = f"{problem}; and there is no backstop, so a forgotten node may never be ended"
         mend = f"; {schedule.SET_UP}"
     else:
         if not survivors:
@@ -251,7 +253,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
 
 def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
     """Take down a new lab that must not remain, for the reason `problem`. Raises LeftoverError with that reason."""
-    context.watch(Note(text=f"{problem}. So it is taken down", level="warning"))
+    context.watch(Note(text=f"{problem}. So the lab is taken down", level="warning"))
     try:
         _remove_failed_attempt(context, lab)
     except LeftoverError as error:
@@ -260,7 +262,7 @@ def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
 
 
 def _list_replaced_nodes(former: Inventory | None, plan: LabPlan) -> list[str]:
-    """Return the existing nodes that are replaced, as Terraform addresses; additional nodes are not among them."""
+    """Return the Terraform addresses of the existing nodes that are replaced, without the additional nodes."""
     addresses = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
     names = [node.name for node in former.nodes] if former else []
     return [address for address in addresses if any(f'["{name}-' in address for name in names)]

@@ -1,5 +1,5 @@
-"""Changing an existing lab: its lock, for every command that does so; and `allow-ip`, which opens SSH to this computer's new
-address, and to no other."""
+"""Changing an existing lab: the lock that every such command holds, and `allow-ip`, which opens SSH only to this computer's new
+address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
-    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `find_lab`; StackBusy."""
+    """Lock the lab on AWS that the command refers to, and yield its record. Raises the errors of `find_lab`, and StackBusy."""
 
     stack = find_lab(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
@@ -59,12 +59,13 @@ def make_result(
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
     """Open SSH of a lab to `cidr`, else to the address in the settings, else to this computer's public address.
 
-    Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule.
+    Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule
+    for SSH.
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         setting = cidr or context.settings.ssh_cidr
         address_range = validate_cidr(setting) if setting else caller_cidr(context.environ)
-        with stage(context.watch, "allow", f"letting {address_range} in"):
+        with stage(context.watch, "allow", f"opening SSH to {address_range}"):
             groups = ingress.allow(account_of(context.environ, deployment), address_range, stack=deployment.uid)
         deployment.cloud.ssh_cidr = address_range
         deployments.save(context.paths, deployment)

@@ -1,4 +1,4 @@
-"""`deploy --gpu any`: chooses the GPU, and the market if none was typed, whose nodes are cheapest today."""
+"""`deploy --gpu any`: chooses the GPU whose nodes are cheapest today and, if none was typed, the market."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Candidate:
 def replace_any_gpu(
     context: Context, request: DeployRequest, account: Account | None = None
 ) -> tuple[DeployRequest, list[str]]:
-    """Return the request with a GPU and a market instead of `any`, and a note that compares the prices; a request for another
-    GPU is returned unchanged, without a note. An existing lab keeps its GPU.
+    """Return the request with a GPU and a market in place of `any`, and a note that compares the prices. A request for specific
+    GPUs is returned unchanged, without a note. An existing lab keeps its GPU.
 
     Raises UsageError for `any` together with other GPUs, MissingError if no GPU can be started, CloudError.
     """
@@ -91,7 +91,7 @@ def _type_of(need: LabNeed) -> str:
 
 
 def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
-    """Return the GPUs for which a zone has every type that the lab needs."""
+    """Return the GPUs for which some zone offers every instance type that the lab needs."""
     types = {gpu: [machines.instance_type for machines in need.machines] for gpu, need in needs.items()}
     zone_offers = offerings.offers(account, (name for names in types.values() for name in names))
     return {
@@ -102,7 +102,7 @@ def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
 
 
 def _list_candidates(quotas: quota.Quotas, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
-    """Return the GPUs that fit into the quota of that market, or whose quota is unknown."""
+    """Return the GPUs that fit the quota of that market, or whose quota is unknown."""
     assessed = {item.code: item for item in quotas.assess(list(needs.values()), market)}
     return [
         Candidate(

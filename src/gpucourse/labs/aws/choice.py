@@ -1,5 +1,5 @@
-"""Choosing a lab by what was typed, else by the settings, else by the manifest; finding the part of it that already exists; and
-what its manifest needs of an account: machines, disks, storage and hours."""
+"""Choosing a lab from the command, the settings or the manifest, in this order; finding the parts of it that already exist; and
+listing what it needs from an AWS account: machines, disks, storage and hours."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in ter
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One lab with one GPU. `others` are types to use if its own is sold out.
+    """One lab with one GPU model. `others` are the instance types to use if its own type is sold out.
 
-    `existing` is its record if something of it exists; `former` is the record of a failed attempt that left nothing, whose name
-    it keeps.
+    `existing` is the record of the lab if any part of it exists. `former` is the record of a failed attempt that left nothing;
+    the lab keeps the name of that attempt.
     """
 
     module: Module
@@ -51,66 +51,67 @@ class Choice:
 
     @property
     def stack(self) -> str:
-        """Return the name of its stack in the workspace."""
+        """Return the name of the lab's stack in the workspace."""
         deployment = self.existing or self.former
         return deployment.stack if deployment else deployments.stack_name(self.module.id, "aws", self.gpu)
 
     @property
     def instance_type(self) -> str:
-        """Return the type of its nodes with a GPU."""
+        """Return the instance type of the lab's GPU nodes."""
         return self.need.machines[-1].instance_type
 
     @property
     def with_types(self) -> tuple[str, ...]:
-        """Return the types that must be in the same zone as the nodes: that of a head without a GPU."""
+        """Return the other instance types that must be in the zone of the nodes: the type of a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
     @property
     def head(self) -> str:
-        """Return the type of a head without a GPU; empty if there is none."""
+        """Return the instance type of a head without a GPU, or an empty text if there is no such head."""
         return next(iter(self.with_types), "")
 
     def resize(self, nodes: int) -> Choice:
-        """Return the same lab with another number of nodes."""
+        """Return this lab with a different number of nodes."""
         return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
 
 
 def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """Return the requested labs, one per GPU.
 
-    Raises UnknownName or UsageError for something that does not exist or does not fit, MissingError for a stopped lab.
+    Raises UnknownName or UsageError for an unknown or unsuitable value, MissingError for a stopped lab.
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
     labs = list_labs(context.paths, module.id)
     gpus = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
-    # A lab whose GPU is compared with others must not become one of them if its own is sold out.
+    # If several GPUs are compared and one is sold out, its lab must not get another GPU of the comparison.
     used_gpus = {*gpus, *(deployment.cloud.gpu for deployment in labs if _may_exist(context.paths, deployment))}
     result = [_choose(context, request, module, lab, gpu, _find_existing_lab(labs, module, gpu), used_gpus) for gpu in gpus]
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
-            f"these labs are not in one place: {places}",
-            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {gpus[0]}",
+            f"these labs differ in region or market: {places}",
+            hint=f"deploy one at a time: gpucourse deploy {module.id} --target aws --gpu {gpus[0]}",
         )
     return result
 
 
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
-    """Return the module's recorded labs on AWS, ready ones first: a failed attempt is not the lab that is meant."""
+    """Return the module's recorded labs on AWS, ready labs first, because a command means a ready lab rather than a failed
+    attempt."""
     labs = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(labs, key=lambda result: result.phase != "ready")
 
 
 def usual_gpu(context: Context, module: Module) -> str:
-    """Return the GPU of a lab if none was typed: that of the existing lab, else the one of the settings, else the module's."""
+    """Return the GPU to use if none was typed: the existing lab's, else the one in the settings, else the module's."""
     labs = list_labs(context.paths, module.id)
     return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
 
 
 def _find_existing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
-    """Return the record of the lab with that GPU, else of the lab that was requested with it: a stack keeps its name if its GPU
-    was sold out and another was used."""
+    """Return the record of the lab that has this GPU, else of the lab that was requested with it. A stack keeps its name if its
+    GPU was sold out and another was used."""
     name = deployments.stack_name(module.id, "aws", gpu)
     return next((deployment for deployment in labs if deployment.cloud.gpu == gpu), None) or next(
         (deployment for deployment in labs if deployment.stack == name), None
@@ -159,7 +160,7 @@ def _choose(
 
 
 def _may_exist(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
-    """Return whether anything of it may exist. A failed attempt that left nothing does not bind the next one."""
+    """Return whether any part of the lab may exist. A failed attempt that left nothing does not restrict the next one."""
     return deployment.phase != "failed" or bool(addresses(paths.stack(deployment.stack).state))
 
 
@@ -169,7 +170,7 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
     if cloud.gpu != gpu:
         raise UsageError(
             f"{existing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
-            hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
+            hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or destroy it first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )
     if cloud.stopped:
@@ -186,12 +187,12 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
     ]
     if differs:
         raise UsageError(
-            f"{existing.stack} exists already; {' and '.join(differs)} would be another lab",
+            f"{existing.stack} exists already; {' and '.join(differs)} would need a new lab",
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
     if request.ttl_s is not None:
         raise UsageError(
-            f"{existing.stack} exists already, until {cloud.expires}; --ttl is for a new lab",
+            f"{existing.stack} exists already and ends at {cloud.expires}; --ttl is only for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
 
@@ -200,7 +201,7 @@ def _check_hours(module: Module, seconds: float) -> float:
     hours = float(Decimal(str(seconds)) / 3600)
     if not MIN_LAB_HOURS <= hours <= MAX_LAB_HOURS:
         raise UsageError(
-            f"a lab lives {MIN_LAB_HOURS * 60:.0f} minutes to {MAX_LAB_HOURS:.0f} hours, not {format_seconds(seconds)}",
+            f"a lab may exist for {MIN_LAB_HOURS * 60:.0f} minutes to {MAX_LAB_HOURS:.0f} hours, not {format_seconds(seconds)}",
             hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
         )
     return round(hours, 4)
@@ -211,7 +212,7 @@ def _list_others(settings: Settings, size: str, used_gpus: set[str]) -> tuple[st
 
 
 def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
-    """Return what this module's lab needs, with another GPU, number of nodes or size of nodes if given.
+    """Return what this module's lab needs. `gpu`, `nodes` and `size`, if given, replace the values in the manifest.
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
@@ -230,7 +231,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 
 def validate_node_count(module: Module, nodes: int) -> int:
-    """Return `nodes` if the module's lab may have that many. Raises UsageError."""
+    """Return `nodes` if the module's lab may have that many. Raises UsageError otherwise."""
     max_nodes = lab_of(module).max_nodes
     if not 1 <= nodes <= max_nodes:
         node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
@@ -242,7 +243,7 @@ def validate_node_count(module: Module, nodes: int) -> int:
 
 
 def validate_size(module: Module, size: str) -> str:
-    """Return `size` if the module's lab may have nodes of that size. Raises UsageError."""
+    """Return `size` if the module's lab may have nodes of that size. Raises UsageError otherwise."""
     lab = lab_of(module)
     sizes = [option for option in (lab.size, lab.smaller) if option]
     if size not in sizes:
@@ -264,5 +265,6 @@ def lab_of(module: Module) -> AwsLab:
 
 
 def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
-    """Return what each module with a lab on AWS needs, in the order of the course; all with `gpu` if it is given."""
+    """Return what each module with a lab on AWS needs, in the order of the course. `gpu`, if given, replaces the GPU of every
+    module."""
     return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]

@@ -1,6 +1,7 @@
-"""`cost`: what the course has cost, by module and by exercise, what it will cost until the end, and what is left of the budget.
+"""`cost`: what the course has cost, by module and by exercise, what the labs will cost until they end, and what is left of the
+budget.
 
-The figures come from the ledger, which is first brought in line with the account. What AWS has really billed is a separate
+The figures come from the ledger, which is first updated from the account. What AWS has actually billed takes a separate
 request, which costs a cent.
 """
 
@@ -30,7 +31,8 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs money now: USD per hour, so far, and until it ends (None if no deadline is on record)."""
+    """One stack that costs money now: its cost in USD per hour, so far, and until its end (None if no deadline is on
+    record)."""
 
     stack: str
     module: str
@@ -42,7 +44,7 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True)
 class CostPart:
-    """A module, an exercise or a kind of resource, and what it cost in USD; `hours`: how long it was used, if that is known."""
+    """A module, an exercise or a kind of resource, with its cost in USD and, if known, the hours for which it was used."""
 
     name: str
     usd: Decimal
@@ -52,8 +54,8 @@ class CostPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Everything about money, in USD. `left_usd`: what is left of the budget now, None without a budget. `sources` says where
-    and when the prices were read; `warnings` lists what is uncertain."""
+    """All costs and the budget, in USD. `left_usd` is what is left of the budget now, None without a budget. `sources` says
+    where and when the prices were read; `warnings` lists what is uncertain."""
 
     usd: Decimal
     usd_per_hour: Decimal
@@ -70,8 +72,7 @@ class Cost:
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
-    """Return the known costs. The account is queried for what exists; if it does not answer, or if `offline`, only the ledger
-    is used.
+    """Return the known costs. Query the account for what exists; if it does not answer, or if `offline`, use only the ledger.
 
     With `ask_aws`, also query Cost Explorer, at a cent per request. Raises the errors of that call.
     """
@@ -108,7 +109,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
 
 
 def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
-    """Bring the ledger in line with the account, stack by stack, including stacks without a record; return warnings."""
+    """Update the ledger from the account for every stack, including stacks without a record; return warnings."""
     bill = ledger.read(context.paths.ledger)
     looks = {}
     for uid in sorted({span.charge.stack for span in bill.open()} | set(labs)):
@@ -118,7 +119,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
     names = {uid: labs[uid].stack if uid in labs else uid for uid in answers}
     return [
-        f"{names[uid]}: the account did not say what it costs now, so this is the figure recorded last: {answer.what}"
+        f"{names[uid]}: AWS did not report what it costs now, so the last recorded figure is shown: {answer.what}"
         for uid, answer in answers.items()
         if isinstance(answer, GpucourseError)
     ]
@@ -131,7 +132,7 @@ def _settle(paths: WorkspacePaths, account: Account, uid: str, lab: AwsDeploymen
 
 
 def _guess_region(spans: Sequence[Span]) -> str:
-    """Return the region of a stack whose record is lost: a zone's name without its letter."""
+    """Return the region of a stack whose record is lost: the name of a recorded zone without its last letter."""
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
@@ -155,10 +156,10 @@ def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> l
 
 
 def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
-    """Return which exercise used which stack, from when until when.
+    """Return the exercise and the stack of each run, with the start and the end of the run.
 
-    A run records its stack's name, the ledger its stack's id: deployments and receipts connect the two, or else the time at
-    which both existed.
+    A run records the name of its stack, but the ledger records the stack's id. Deployments and receipts connect the two; if
+    they are missing, the module and the time of the run do.
     """
     ids = _list_lives(paths)
     run_times = []
@@ -177,7 +178,7 @@ def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tup
 
 
 def _list_lives(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
-    """Return every stack by name, with its id and the time in which it existed."""
+    """Return the name and the id of every stack, and the start and the end of its existence."""
     end = ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
@@ -206,7 +207,7 @@ def _query_billed_cost(context: Context, bill: Bill) -> BilledCost:
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
-    """Return the labs among these that cost money."""
+    """Return the labs among these that cost money, with their costs."""
     cloud_labs = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not cloud_labs:
         return []

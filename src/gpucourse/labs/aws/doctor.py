@@ -1,4 +1,4 @@
-"""`doctor --target aws`: what this account lacks for the course, the course's price, and requests for quota."""
+"""`doctor --target aws`: finds what this account lacks for the course, shows the course's price, and requests quotas."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
-    """Check everything that the labs need of the account, at once. Changes nothing, in the account or here.
+    """Check everything that the labs need from the account, and change nothing.
 
-    Raises UnknownName or UsageError for a module that has no lab on AWS; never raises for an answer of AWS.
+    Raises UnknownName or UsageError for a module that has no lab on AWS; never raises for an error that AWS returns.
     """
     account, market, labs = _account(context, look), _market(context.settings, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
@@ -65,10 +65,10 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
 
 
 def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
-    """Return the quotas that are too small for the largest of these labs, or unknown, with requests that are already open."""
+    """Return the quotas that are unknown or too small for the largest of these labs, with requests that are already open."""
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
-        account.identity()  # without credentials, that error is the answer, instead of `unknown` for each quota
+        account.identity()  # without credentials, raise one error instead of reporting each quota as `unknown`
         market = _market(context.settings, look)
         vcpu_quotas = Quotas(account).assess(_measure_growth(context.paths, account, _labs(context, look), market), market)
         return [
@@ -81,7 +81,8 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
 
 
 def request_quotas(context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
-    """Ask AWS for more, once for each; requests that are already open stay unchanged. Raises the errors of `Account.call`."""
+    """Request an increase of each quota from AWS; return an open request unchanged if there is one. Raises the errors of
+    `Account.call`."""
     account = _account(context, look)
     return [quota.request_increase(account, short.quota) for short in shortages if short.can_be_requested]
 
@@ -106,7 +107,8 @@ def _market(settings: Settings, look: PreflightRequest) -> Market:
 
 
 def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
-    """Return what these labs need of the quota, by the rule of `deploy`: for an existing lab only what does not run yet."""
+    """Return what these labs need from the quota, counted as `deploy` counts it: for an existing lab, only the instances that
+    do not run yet."""
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
@@ -116,7 +118,7 @@ def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabN
         existing = next((lab for lab in region_labs if lab.cloud.gpu == gpu), None)
         try:
             growths.append(need if existing is None else measure_growth(account, need, existing))
-        except GpucourseError:  # then the use is unknown too, and that is reported
+        except GpucourseError:  # the use of the quota is then unknown too, which is reported
             growths.append(need)
     return growths
 
@@ -129,7 +131,7 @@ def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
         nodes = None if look.nodes is None else validate_node_count(module, look.nodes)
         return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
     if look.nodes is not None:
-        raise UsageError("--nodes: of which module?", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
+        raise UsageError("--nodes needs --module", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
     labs = [lab for gpu in gpus for lab in needs(context.catalog, gpu=gpu)]
     if not labs:
         raise MissingError(f"no module in {context.folders.modules} has a lab on AWS", hint="gpucourse list")

@@ -1,8 +1,8 @@
-"""`extend` and `keep`: more time for a lab, and a pause of the idle agent. Each mechanism that ends a lab is updated, the
-strictest last.
+"""`extend` and `keep`: give a lab more time, and pause its idle agents.
 
-The tags come first, so that after a killed command they show the latest possible end of the lab; the backstop follows the
-nodes. If one of the nodes does not accept the new deadline, everything is set back, so that the earlier one applies to all.
+`extend` changes the tags first, then the deadlines on the nodes, and the backstop last. So even after a killed command, the
+tags show the latest possible end of the lab. If a node does not accept the new deadline, all changes are undone, and the
+earlier deadline applies to every node.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 MAX_LAB_TIME = timedelta(hours=MAX_LAB_HOURS)
-Failures = dict[str, GpucourseError]  # of the nodes on which something could not be done, by name
+Failures = dict[str, GpucourseError]  # the error of each node that failed, by its name
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """Return what that many more seconds would mean. Changes nothing but the records of labs whose last command was killed.
+    """Return the new end and the cost of the lab with this much more time. Changes only the records of labs whose last command
+    was killed.
 
     Raises UsageError if no time is added, or if the lab would exist for more than MAX_LAB_HOURS in total.
     """
     if seconds < 60:
-        raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
+        raise UsageError("an extension must be at least one minute", hint=f"gpucourse extend {module} 2h")
     follow_killed_commands(context)
     deployment = find_lab(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with the right value
@@ -58,7 +59,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
             " after it was built",
             hint=f"at most: gpucourse extend {module} {int(room)}h"
             if room >= 1
-            else f"rebuild it when you continue: gpucourse destroy {module}",
+            else f"destroy it now, and deploy it again when you continue: gpucourse destroy {module}",
         )
     rate = ledger.per_hour(context.paths, deployment)
     budget = read_budget(context, {deployment.stack})
@@ -77,8 +78,8 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
     """Move the end of the lab: the nodes' deadline, the backstop, the tags, the record.
 
-    Raises UsageError if the cost up to the new end exceeds the budget, unless `over_budget`; UnreachableError if a node does
-    not accept it: then the earlier end applies, and the same command tries again.
+    Raises UsageError if the cost up to the new end exceeds the budget, unless `over_budget`. Raises UnreachableError if a node
+    does not accept the new end: the earlier end then applies, and the same command can be repeated.
     """
     module, gpu = extension.deployment.module, extension.deployment.gpu
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
@@ -88,7 +89,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
             deployment,
             per_hour=ledger.per_hour(context.paths, deployment) or Decimal(0),
             until=extension.expires,
-            remedy="less time",
+            remedy="extend it by less",
             command=extension.command,
             over_budget=over_budget,
         ):
@@ -96,16 +97,17 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
                 return _move_end(context, account, deployment, extension)
             except KeyboardInterrupt:
                 if booked := deployment.cloud.reservation:
-                    deployment.cloud.reservation = replace(booked)  # which stays, unless the account shows the result
+                    deployment.cloud.reservation = replace(booked)  # kept, unless the account shows the result
                 with suppress(GpucourseError):
                     follow_account(context, deployment)
                 raise _make_interrupted_error(deployment, extension) from None
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Pause the idle agent on every node for that many seconds; 0 lets it continue at once. The deadline stays.
+    """Pause the idle agent on every node for this many seconds, or resume it immediately if `seconds` is 0. The deadline does
+    not change.
 
-    Raises UnreachableError that names the nodes that did not accept it, MissingError for a stopped lab.
+    Raises UnreachableError with the names of the nodes that did not accept the pause, MissingError for a stopped lab.
     """
     if seconds > MAX_LAB_TIME.total_seconds():
         raise UsageError(f"no lab may exist for more than {MAX_LAB_HOURS:.0f} hours", hint=f"gpucourse keep {module} 2h")
@@ -114,7 +116,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         if cloud.stopped:
             raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
         until = ledger.now() + timedelta(seconds=seconds)
-        with stage(context.watch, "hold", "telling the idle agents"):
+        with stage(context.watch, "hold", "updating the idle agents"):
             if seconds:
                 failures = _do_on_nodes(
                     context.transport, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}")
@@ -127,7 +129,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
         )
-        title = f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer"
+        title = f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is no longer kept"
         warning = f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"
         return make_result(context, deployment, title, [sentence], warnings=[warning] if until > deadline else [])
 
@@ -135,15 +137,16 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 def write_deadline(
     transport: Transport, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
 ) -> Failures:
-    """Write the deadline on these nodes, by default on all; return those that did not accept it, and why."""
+    """Write the deadline on these nodes, by default on all; return an error for each node that did not accept it."""
     text = f"{moment.timestamp():.0f}"
     return _do_on_nodes(transport, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
-    """Write the new end everywhere, the record last. Raises the errors of the nodes, after everything is set back."""
+    """Write the new end to the tags, the nodes, the backstop and finally the record. If a node fails, undo the changes and
+    raise the nodes' errors."""
     cloud = deployment.cloud
-    with stage(context.watch, "deadline", "moving the tags, and the deadline on the nodes"):
+    with stage(context.watch, "deadline", "updating the tags and the deadlines on the nodes"):
         warnings = _write_tags(account, deployment, extension.expires)
         if not cloud.stopped and (failed := write_deadline(context.transport, deployment, extension.expires)):
             late = _set_back(context.transport, account, deployment, extension, failed)
@@ -164,27 +167,27 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
             "the backstop outside the nodes ends it ten minutes later"
             if finding.state == "ok"
             else "there is no backstop outside the nodes",
-            f"that is about ${extension.usd_added:.2f} more; ${extension.usd_to_end:.2f} from now to its end",
+            f"this costs about ${extension.usd_added:.2f} more: ${extension.usd_to_end:.2f} from now until its end",
         ],
         warnings=warnings,
     )
 
 
 def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -> list[str]:
-    """Write the end on every resource that has one; return why some of them still show another."""
+    """Write the end to the tag of every resource that has one; if some tags still show another end, return the reason."""
     try:
         tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), moment)
         schedule.retag_expires(account, moment, stack=deployment.uid)
     except GpucourseError as error:
-        return [f"some tags still show the old deadline, which ends nothing: {error.what}"]
+        return [f"some tags still show the old deadline, which has no effect: {error.what}"]
     return []
 
 
 def _set_back(
     transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failed: Failures
 ) -> Failures:
-    """Write the earlier end again on the nodes that accepted the later one, and on the tags; return the nodes that keep the
-    later one."""
+    """Restore the earlier end in the tags and on the nodes that accepted the later one; return an error for each node that
+    still has the later end."""
     updated_nodes = [node for node in deployment.nodes if node.name not in failed]
     late = write_deadline(transport, deployment, extension.before, updated_nodes)
     if not late:
@@ -205,7 +208,7 @@ def _do_on_nodes(
 def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: Failures, late: Failures) -> GpucourseError:
     ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
     if not late:
-        return _same(failed, f"{_join(failed)}. {deployment.stack} {ends}: nothing else was moved")
+        return _same(failed, f"{_join(failed)}. {deployment.stack} {ends}: nothing else was changed")
     return _same(
         failed,
         f"{_join(failed)}. {deployment.stack} {ends}, except {', '.join(late)}, which accepted the later end and could not be "
@@ -216,7 +219,7 @@ def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: 
 def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> Interrupted:
     cloud = deployment.cloud
     ends = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that took it)" if cloud.reservation else ""
+    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that accepted it)" if cloud.reservation else ""
     return Interrupted(
         f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later}",
         hint=f"type it again: {extension.command}; gpucourse status shows what will end it",
@@ -228,7 +231,7 @@ def _join(failed: Failures) -> str:
 
 
 def _same(failed: Failures, problem: str) -> GpucourseError:
-    """Return one error for all, unreachable if any node was."""
+    """Combine the errors into one: UnreachableError if any node was unreachable."""
     errors = list(failed.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

@@ -1,6 +1,6 @@
-"""The places to try when AWS has no capacity: another zone, then a sibling type, and finally without a placement group.
+"""The places to try when AWS has no capacity: another zone, then another type, and finally no placement group.
 
-Pure: takes what happened, and returns the next place to try. Any failure other than missing capacity is final.
+This code is pure: it takes the failure and returns the next place to try. Every failure other than missing capacity is final.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _GROUP = ("placement group", "placementgroup", "placement_group")
 
 @dataclass(kw_only=True)
 class Route:
-    """The places of one lab, in order. `instance_types`: the requested type first, then the learner's others; `with_types` have
-    to be in the same zone."""
+    """The places to try for one lab, in order. `instance_types`: the requested type, then the learner's others; `with_types`:
+    types that must be in the same zone."""
 
     zone_offers: Offers
     instance_types: tuple[str, ...]
@@ -26,7 +26,7 @@ class Route:
     _tried: set[tuple[str, str]] = field(default_factory=set)
 
     def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
-        """Return where to try after this place failed; None if no other place would help, or all were tried."""
+        """Return the place to try after this one failed; None if no other place would help, or if all were tried."""
         if place.placement_group and is_about_group(failure):
             return replace(place, placement_group=False)
         if not failure.elsewhere:
@@ -39,7 +39,7 @@ class Route:
         return following
 
     def _find_next(self, suggested: Sequence[str], *, placement_group: bool) -> Placement | None:
-        """Return the first place that was not tried: for each type, the zones that AWS suggested come first."""
+        """Return the first place that was not tried yet. For each type, the zones that AWS suggested come first."""
         for kind in self.instance_types:
             zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
             for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
@@ -55,6 +55,6 @@ def is_about_group(failure: Failure) -> bool:
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """Return AWS's error after Terraform failed: of several, the one that decides; None if none is from AWS."""
+    """Return the AWS error behind Terraform's failure, or the deciding one of several; None if no error is from AWS."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

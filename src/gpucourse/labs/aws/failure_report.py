@@ -1,4 +1,5 @@
-"""After a failure: what exists now, what it costs, how to take it down, and the error in the words of the failure table."""
+"""Reports after a failed build: what exists now, what it costs, how to take it down, and the error as the failure table words
+it."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
     """Record the deployment before anything is created, and its outcome after the block, whatever happens there.
 
-    Errors raised in the block are extended with what exists, what it costs, and how to take it down. `command`: what was typed,
-    which is what to type again if nothing was built; an existing lab keeps its market, region and end.
+    Errors raised in the block are extended with what exists, what it costs, and how to take it down. `command` is the command
+    that was typed; if nothing was built, the hint says to type it again. An existing lab keeps its market, region and end.
     """
     deployments.save(context.paths, deployment, "creating")
     try:
@@ -55,15 +56,15 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
 
 
 def describe_existing(context: Context, deployment: AwsDeployment) -> str:
-    """Return what exists of a lab right now and what it costs, in one sentence; queries the account. The ledger is updated."""
+    """Query the account, update the ledger, and return a sentence that says what exists of the lab and what it costs."""
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
         costing = find_charges(account, read_prices(context.paths, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
-        return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost"
-    with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
+        return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost money"
+    with suppress(GpucourseError):  # the sentence matters more, and the next command updates the ledger
         ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
     if not resources:
         return "Nothing of it exists in the account, so it costs nothing"
@@ -71,12 +72,13 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")
     of_them = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"
-    things = f"{len(resources)} thing{' exists' if len(resources) == 1 else 's exist'}"
+    things = f"{len(resources)} resource{' exists' if len(resources) == 1 else 's exist'}"
     return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
 
 
 def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
-    """Return the error of a failure that no other place solves: of a matching class, in the words of the table."""
+    """Return the error for a failure that no other zone or type can avoid, with the class and the words from the failure
+    table."""
     problem = failures.sentence(failure)
     if len(attempts) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)
@@ -95,7 +97,7 @@ def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
     """Return whether something was built, according to Terraform's state; the next deploy decides by the same rule."""
     try:
         return bool(addresses(paths.stack(deployment.stack).state))
-    except InfrastructureError:  # damaged: then something was built
+    except InfrastructureError:  # the state is damaged, so something was built
         return True
 
 

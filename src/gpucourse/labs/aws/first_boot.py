@@ -40,8 +40,8 @@ fi
 
 @dataclass(frozen=True, kw_only=True)
 class BootMark:
-    """The GPUs and the driver that a node reports once it is set up. `simulated`: it is a stand-in, without the hardware of its
-    type."""
+    """The GPUs and the driver that a node reports once it is set up. `simulated`: the node is a stand-in without the hardware
+    of its instance type."""
 
     gpus: list[str] = field(default_factory=list)
     driver: str | None = None
@@ -49,11 +49,11 @@ class BootMark:
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
-    """Wait until every node has set itself up; return what each reports, by name. Each step is reported with its time as it
-    passes.
+    """Wait until every node has set itself up; return each node's report, by name. Each finished step is shown with its
+    duration.
 
-    Each node is queried every `pause_s` seconds, for `patience_s` seconds. Raises InfrastructureError with the end of the log
-    of a node that failed, or that is not done in time.
+    Each node is queried every `pause_s` seconds, for at most `patience_s` seconds. Raises InfrastructureError with the end of
+    the log if a node fails, or is not ready in time.
     """
     from gpucourse.remote.fleet import values
 
@@ -93,7 +93,8 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """Return the content of a node's marks; a connection lost during a busy boot is reopened, at most five times in a row."""
+    """Return the content of a node's marks. A connection that is lost during a busy boot is reopened, at most five times in a
+    row."""
     for _attempt in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))
@@ -107,13 +108,13 @@ def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tu
 
 
 def _read_mark(link: Link) -> tuple[bool, str, str]:
-    """Return whether it is a simulated node, the word, and its details."""
+    """Return whether the node is simulated, the state of its set-up as a word, and the details."""
     result = link.run(_LOOK, timeout_s=ANSWER_S)
     simulated, _, body = result.stdout.decode(errors="replace").partition("\n")
     word, _, text = body.partition("\n")
     if not result.ok or not word:
         raise InfrastructureError(
-            f"{link.node.name} does not say how far its set-up is: {result.stderr.decode(errors='replace').strip()[-300:]}",
+            f"{link.node.name} does not report its set-up progress: {result.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
     return simulated == "simulated", word, text[-_MAX_TEXT:]

@@ -37,7 +37,7 @@ class CloudLab:
 
     @property
     def paths(self) -> StackPaths:
-        """Return where its files are."""
+        """Return the paths of the stack's files."""
         return self.context.paths.stack(self.deployment.stack)
 
     @property
@@ -46,11 +46,11 @@ class CloudLab:
         return self.deployment.cloud
 
     def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned. The nodes have no host key yet: the readiness checks pin it."""
+        """Build what was planned; return the nodes. They have no host keys until the readiness checks pin them."""
         return reachable(self.context.settings, self.terraform.up(watcher))
 
     def find_resources(self) -> list[CloudResource]:
-        """Return what the account still has with this stack's tags, in every region that was ever used."""
+        """Return the resources in the account that have this stack's tags, in every region that was ever used."""
         used_regions = list_regions(self.context.paths, self.deployment)
         return resource_scan.find(self.account, stack=self.deployment.uid, regions=used_regions)
 
@@ -76,7 +76,7 @@ def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
 
 
 def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
-    """Return the variables of the stack's Terraform files."""
+    """Return the values for the variables of the stack's Terraform files."""
     from gpucourse.remote.keys import ensure_client_key
 
     cloud = deployment.cloud
@@ -92,7 +92,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
         "ttl_hours": cloud.ttl_hours,
         "tags": tags(context.workspace, deployment),
     }
-    # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
+    # A lab keeps the Terraform files that it was built with; the files of version 0.1 have a variable for each value.
     if context.paths.stack(deployment.stack).declarations.is_file():
         return values
     limits = {"min_ttl_hours": MIN_LAB_HOURS, "max_ttl_hours": MAX_LAB_HOURS}
@@ -113,7 +113,7 @@ def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:
 
 
 def reachable(settings: Settings, inventory: Inventory) -> Inventory:
-    """Return the nodes with the learner's settings for how to reach them."""
+    """Return the nodes with the learner's connection settings."""
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
     )
@@ -121,7 +121,7 @@ def reachable(settings: Settings, inventory: Inventory) -> Inventory:
 
 
 def update_addresses(inventory: Inventory, running: Iterable[CloudInstance]) -> Inventory:
-    """Return the nodes with their present addresses."""
+    """Return the nodes with their current addresses."""
     instances_by_node = {instance.node: instance for instance in running}
     nodes = [
         replace(node, address=instance.address, private_address=instance.private_address)

@@ -1,7 +1,8 @@
-"""`leaks`: what the account contains with the course's tag, in every region, whichever workspace created it.
+"""`leaks`: finds everything in the account with the course's tag, in every region, whichever workspace created it.
 
-It needs no record and no workspace: after a lost disk it still finds everything. `destroy` looks for less: what carries the tag
-of this workspace and is on no record, because the record was lost, or the stack died before there was one.
+It needs neither a record nor a workspace, so it finds everything even after a disk was lost. `destroy` searches for less:
+resources with the tag of this workspace that are on no record, because the record was lost, or the stack failed before it had
+one.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedResource:
-    """One resource in the account.
+    """One resource in the account, with its state:
 
-    `standing`: a lab on record explains it. `another's`: another owner created it, and its time is not over: it will end by
-    itself. `unknown`: a kind of resource that AWS did not let us see. Everything else is a leak.
+    `standing`: it belongs to a lab on record. `another's`: another owner created it, and it will still end by itself.
+    `unknown`: AWS does not let us list resources of this kind. `leak`: all other cases.
     """
 
     resource: CloudResource
@@ -53,7 +54,7 @@ class ScannedResource:
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
     """The resources of the course in the account. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag
-    of this workspace; `unasked`: why other regions may contain something, empty if none does."""
+    of this workspace. `unasked` says why some regions could not be checked, and is empty if all were."""
 
     account: str
     course: str
@@ -64,12 +65,12 @@ class LeakScan:
 
     @property
     def leaks(self) -> list[CloudResource]:
-        """Return the resources that no lab explains."""
+        """Return the resources that are leaks."""
         return [thing.resource for thing in self.things if thing.state == "leak"]
 
     @property
     def possible_leaks(self) -> list[CloudResource]:
-        """Return what may still be billed: the leaks, and the kinds that could not be checked."""
+        """Return the resources that may still be billed: the leaks, and the kinds that could not be checked."""
         return [thing.resource for thing in self.things if thing.state in {"leak", "unknown"}]
 
 
@@ -77,11 +78,11 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     """Scan every region. With `everyone`, the labs of other owners count as leaks too. Raises the errors of `Account.call`."""
     account = Account(context.settings.region, context.environ)
     usual_regions = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
-    with stage(context.watch, "elsewhere", "looking for the course in every other region"):
+    with stage(context.watch, "elsewhere", "searching every other region for the course's resources"):
         account_id = account.identity().account
         elsewhere, unasked = resource_scan.find_regions_in_use(account, known_regions=usual_regions)
     scanned_regions = (*usual_regions, *elsewhere)
-    with stage(context.watch, "leaks", f"looking at everything in {', '.join(scanned_regions)}"):
+    with stage(context.watch, "leaks", f"listing the course's resources in {', '.join(scanned_regions)}"):
         things = _classify(context, resource_scan.find(account, regions=scanned_regions), everyone=everyone)
         cost = _sum_costs(context.paths, account, things)
     return LeakScan(
@@ -95,7 +96,8 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
 
 
 def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
-    """Remove the leaks; return receipts of what was removed, and what still exists. Raises the errors of `Account.call`."""
+    """Remove the leaks; return receipts for what was removed, and the resources that still exist. Raises the errors of
+    `Account.call`."""
     account = Account(scan.regions[0], context.environ)
 
     def look() -> list[CloudResource]:
@@ -112,8 +114,8 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    """Classify the resources. A stack's time is over only if that of all its resources is: where `extend` may not change a tag,
-    or an older gpucourse extended the lab, only the instances and their disks have the new end."""
+    """Classify the resources. A stack's time is over only when all its resources have expired: if `extend` was not allowed to
+    change a tag, or an older gpucourse extended the lab, only the instances and their disks show the new end."""
     stacks_by_uid = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
@@ -144,7 +146,8 @@ def _is_expired(expires: str) -> bool:
 
 
 def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
-    """Return USD per hour of the leaks; None if a scan of them is refused, or one that costs money has no stack."""
+    """Return what the leaks cost, in USD per hour; None if AWS refuses the query, or if a leak that costs money has no
+    stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
         not thing.stack and thing.resource.kind in _COSTING for thing in leaking
@@ -162,16 +165,17 @@ def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedReso
 
 
 def find_untracked(context: Context, module: str | None = None) -> list[CloudResource]:
-    """Return every resource of this workspace, or of one module of it, that the account contains and no deployment on record
-    explains.
+    """Return every resource in the account that belongs to this workspace, or to one of its modules, but to no deployment on
+    record.
 
-    Empty, without a request to AWS, if this workspace never built in a cloud. Raises the errors of `Account.call`.
+    Return an empty list, without a request to AWS, if this workspace never built anything in a cloud. Raises the errors of
+    `Account.call`.
     """
     used_regions = regions.read_used_regions(context.paths)
     if not used_regions:
         return []
     uids = {deployment.uid for deployment in deployments.every(context.paths)}
-    with stage(context.watch, "untracked", f"looking for resources that no record explains in {', '.join(used_regions)}"):
+    with stage(context.watch, "untracked", f"looking for resources that are on no record in {', '.join(used_regions)}"):
         resources = resource_scan.find(
             Account(used_regions[0], context.environ), course=context.workspace.id, regions=used_regions
         )
@@ -179,7 +183,8 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove them, and return a receipt for each of their stacks; what still exists is among its leftovers.
+    """Remove these resources; return a receipt for each of their stacks, in which the leftovers are the resources that still
+    exist.
 
     Raises the errors of `Account.call`.
     """
@@ -202,14 +207,14 @@ def _remove(
     look: Callable[[], list[CloudResource]],
     scanned_regions: Sequence[str],
 ) -> tuple[list[Receipt], list[CloudResource]]:
-    """Remove these resources; return a receipt for each of their stacks, and what still exists."""
+    """Remove these resources; return a receipt for each of their stacks, and the resources that still exist."""
     leftovers = remove_all(context, account, name, resources, look)
     uids = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
     return [_make_receipt(context.paths, account, uid, resources, leftovers, scanned_regions) for uid in uids], leftovers
 
 
 def _is_untracked(resource: CloudResource, uids: Collection[str], module: str | None) -> bool:
-    if not resource.seen:  # a kind that may not be listed may hide something
+    if not resource.seen:  # resources of a kind that AWS does not let us list may exist
         return True
     return resource.tags.get("Stack", "") not in uids and module in {None, resource.tags.get("Module")}
 

@@ -1,9 +1,9 @@
-"""The ledger: what labs on AWS cost, recorded as it happens, one line when a charge begins, one when it ends.
+"""The ledger of what labs on AWS cost: one line when a charge begins, and one when it ends.
 
-`settle` compares the present charges, according to the account, with those on record, and records the difference. Lines are
-only added, each flushed to the disk before the command continues, so that no crash and no lost node loses the record of what
-was spent. A line cut off by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC. The prices
-stored next to it are those that AWS reported at the last deploy in each region.
+`settle` compares the account's current charges with the recorded ones, and records the differences. Lines are only added, never
+changed. Each line is flushed to the disk before the command continues, so that neither a crash nor a lost node loses the record
+of what was spent. A line cut off by a crash is skipped. Amounts are Decimals, stored as text; times are ISO 8601 in UTC. The
+prices stored next to the ledger are those that AWS reported at the last deploy in each region.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance i
 def update(
     path: Path, stack: str, charges: Sequence[Charge], at: datetime, ends: Mapping[str, tuple[datetime, str]] | None = None
 ) -> None:
-    """Record what changed in the charges of this stack: `charges` is the complete list of the present ones.
+    """Record the changes in this stack's charges. `charges` is the complete list of its current charges.
 
-    A new charge began at its own time if it has one, else at `at`; an open charge keeps its beginning. One that is no longer
-    among them ended, at the time and for the reason that `ends` has for its item, else at `at`. Raises StorageError.
+    A new charge begins at its own start time if it has one, else at `at`; an open charge keeps its start. A charge that is no
+    longer in the list ended at the time and for the reason in `ends`, or at `at` if `ends` lacks its item. Raises StorageError.
     """
     bill, costing = read(path), {charge.item for charge in charges}
     lines = []
@@ -61,8 +61,8 @@ def update(
 
 
 def read(path: Path) -> Bill:
-    """Read the ledger at `path`, empty if there is none. Lines that cannot be parsed are counted, not read. Raises MissingError
-    if it is not a plain file, or larger than any valid one."""
+    """Read the ledger at `path`; return an empty one if there is no file. Lines that cannot be parsed are only counted. Raises
+    MissingError if the file is not a plain file, or is larger than any valid ledger."""
     lines = (read_file(path, _MAX_BYTES) or b"").split(b"\n")
     spans: list[Span] = []
     running: dict[str, int] = {}
@@ -116,7 +116,8 @@ def _encode(event: str, at: datetime, **fields: str) -> bytes:
 
 
 def _append(path: Path, lines: Sequence[bytes]) -> None:
-    """Add whole lines in one write, flushed to the disk before this returns; an incomplete line before them is ended first."""
+    """Append whole lines in one write, and flush them to the disk. If the file ends with an incomplete line, end that line
+    first."""
     if not lines:
         return
     with storing(path), hold_lock(path) as file:  # the file is its own lock
@@ -142,10 +143,10 @@ def settle(
     costing: Sequence[Charge] | None = None,
     find_instances: Callable[..., list[CloudInstance]] = instances.find,
 ) -> None:
-    """Bring the ledger in line with what this stack costs right now: `costing`, else what the account reports.
+    """Update the ledger to what this stack costs now, according to `costing` or, without it, to the account.
 
-    With an empty `costing`, nothing of it costs money any more. `find_instances` queries the account about what has ended.
-    Raises the errors of `Account.call`, and StorageError.
+    An empty `costing` says that nothing of the stack costs money any more. `find_instances` queries the account about instances
+    that have ended. Raises the errors of `Account.call`, and StorageError.
     """
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
@@ -164,7 +165,7 @@ def settle(
 
 
 def settle_if_possible(context: Context, account: Account, deployment: AwsDeployment) -> None:
-    """Bring the ledger in line with what this lab costs right now; if that fails, only say so."""
+    """Update the ledger to what this lab costs now; if that fails, only print a note."""
     try:
         settle(context.paths, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
@@ -172,7 +173,7 @@ def settle_if_possible(context: Context, account: Account, deployment: AwsDeploy
 
 
 def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:
-    """Return USD per hour that a lab costs now, according to the ledger, else as estimated; None if neither is known."""
+    """Return what a lab costs now, in USD per hour, according to the ledger or else the estimate; None if neither is known."""
     bill = read(paths.ledger).of(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
@@ -180,10 +181,10 @@ def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None
 
 
 def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Decimal:
-    """Return USD that the labs on record will still cost until their deadlines, except the stacks in `without`.
+    """Return what the labs on record will still cost until their deadlines, in USD, except the stacks in `without`.
 
-    Each lab counts at its current cost in the ledger; one that is being built, at its quoted price; one that is being started
-    or extended, also at what it is about to cost.
+    A lab counts at its current cost in the ledger. A lab that is being built counts at least at its quoted price. A lab that is
+    being started or extended counts at least at the reserved amount.
     """
     at, bill = now(), read(paths.ledger)
     total = Decimal(0)
@@ -200,29 +201,31 @@ def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Dec
 
 
 def sum_costs(paths: WorkspacePaths, uid: str) -> Decimal:
-    """Return USD that a stack has cost so far, according to the ledger."""
+    """Return what a stack has cost so far, in USD, according to the ledger."""
     return cents(read(paths.ledger).of(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
-    """Return the amount rounded to a ten-thousandth of a cent: finer steps are of no use to a user or a script."""
+    """Return the amount rounded to a ten-thousandth of a cent; smaller steps are useless to a user or a script."""
     return amount.quantize(Decimal("0.000001"))
 
 
 def machines(paths: WorkspacePaths, uid: str) -> list[str]:
-    """Return the instances of a stack that cost money according to the ledger: all that is known if the account does not
-    answer."""
+    """Return the ids of the stack's instances that cost money according to the ledger, which is the only source while the
+    account does not answer."""
     return [span.charge.item for span in read(paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
 def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
-    """Describe what a lab costs while the user decides what to do; empty if it costs nothing or the cost is unknown."""
+    """Describe what a lab costs while the user decides what to do; return an empty text if it costs nothing or the cost is
+    unknown."""
     rate = per_hour(paths, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge with the right beginning: if the item cost before, was stopped, and costs again, it began just now."""
+    """Return the charge. If its item was stopped in the meantime, remove the start time, which is then too early: the charge
+    begins now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
@@ -230,9 +233,10 @@ def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
 def _find_ends(
     running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime
 ) -> dict[str, tuple[datetime, str]]:
-    """Return when and why each item ended, if the account still shows it; the rest ended by `latest`.
+    """Return when and why each item ended, if the account still shows that, and `latest` for the others.
 
-    AWS no longer shows the disk of a terminated instance: it is the one whose charge began with it.
+    AWS no longer shows the disk of a terminated instance. The disk is recognised because its charge began together with the
+    instance's.
     """
     ends: dict[str, tuple[datetime, str]] = {
         item: (instance.ended or latest, instance.reason or instance.state)
@@ -253,7 +257,7 @@ def _find_ends(
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrice:
-    """One hour of an instance, in USD, in a zone (empty: in any), with the source and the day of the price."""
+    """The price of one hour of an instance, in USD, with its source and date. An empty zone means any zone."""
 
     region: str
     instance_type: str
@@ -266,15 +270,15 @@ class StoredPrice:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrices:
-    """The newest value of each price that AWS reported to a deploy of this workspace."""
+    """The newest prices that AWS reported to a deploy of this workspace."""
 
     prices: list[StoredPrice] = field(default_factory=list)
     version: int = 1
 
 
 def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
-    """Return the prices of a region. If the file cannot be read, the prices that ship with the course apply, and `complaints`
-    says so."""
+    """Return the prices of a region. If the file cannot be read, return the prices that ship with the course, and say so in
+    `complaints`."""
     try:
         stored = _read_stored(paths)
     except MissingError as error:
@@ -292,11 +296,12 @@ def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
 
 
 def store_prices(context: Context, book: PriceBook) -> None:
-    """Store what AWS reported, for the ledger and for commands while AWS does not answer. Raises StorageError, StackBusy."""
+    """Store the prices that AWS reported, for the ledger and for commands that get no answer from AWS. Raises StorageError,
+    StackBusy."""
     with context.lock("prices", "store the prices"):
         try:
             other_prices = [price for price in _read_stored(context.paths).prices if price.region != book.region]
-        except MissingError:  # replaced by a readable file
+        except MissingError:  # a readable file replaces it
             other_prices = []
         new_prices = [
             StoredPrice(

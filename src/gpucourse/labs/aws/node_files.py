@@ -1,4 +1,4 @@
-"""The small files on a node that control when it ends: the deadline, the hold, and the idle agent's last report."""
+"""The small files on a node that concern its end: the deadline, the hold, and the idle agent's last report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
 _MAX_BYTES = 1 << 16
-# Root owns the folder on a node. Written aside and renamed: a watcher looks each minute, and never reads half a number.
+# Root owns the folder on a node. A new file is renamed into place, so that the watcher never reads half a number.
 _WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
 
 
@@ -39,7 +39,7 @@ def _change(link: Link, name: str, script: str, verb: str) -> None:
 
 
 def idle(link: Link) -> Idle | None:
-    """Return what the idle agent saw last; None if it has not looked yet."""
+    """Return the last report of the idle agent, or None if there is none yet."""
     result = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
         report = parse_typed(result.stdout, _IdleReport, max_bytes=_MAX_BYTES)

@@ -1,11 +1,11 @@
-"""The plan of a lab on AWS: its type and zone, what the quota allows, its end, and its price, each worked out here, and only
-once.
+"""The plan of a lab on AWS: its type, zone, number of nodes, end and price. Each of these is determined only here.
 
-with propose(context, request) as proposal:   one plan for each lab: what would be built, and for how much
+with propose(context, request) as proposal:   one plan for each lab: what would be built, and at what price
     ...                                       show it, ask
-    build(context, proposal)                  exactly that (labs.aws.build)
+    build(context, proposal)                  build exactly that (labs.aws.build)
 
-`survey` asks the account about the requested labs; `make_plan` places one of them and makes its record. Nothing is built here.
+`survey` asks the account about the requested labs; `make_plan` chooses the place of one lab and makes its record. Nothing is
+built here.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ from gpucourse.workspace import deployments, regions
 
 @dataclass(kw_only=True)
 class LabPlan:
-    """One lab, ready to be built. `deployment` is its record: region, zone, type, market and end; `hours` until that end.
+    """One lab, ready to be built. `deployment` is its record, with region, zone, type, market and end; `hours` is the time
+    until that end.
 
-    `offers` are the zones of the region with the types that they have, `book` its prices; `allowed` are the types it may have,
-    the requested one first. `interrupted`: an earlier deploy of it did not end well. `changes` is Terraform's plan, as
-    (action, address). `forgotten`: it exists, and Terraform's state is lost or outdated, so that some of it would be built a
-    second time.
+    `offers` lists the zones of the region with their instance types, and `book` the region's prices. `instance_types` are the
+    types that the lab may have, the requested one first. `interrupted`: an earlier deploy of the lab did not succeed. `changes`
+    is Terraform's plan, as (action, address). `forgotten`: the lab exists, but Terraform's state is lost or outdated, so that
+    parts of the lab would be built a second time.
     """
 
     choice: Choice
@@ -74,24 +75,24 @@ class LabPlan:
         return self.choice.existing is None
 
     def estimate(self, name: str, zone: str = "") -> tuple[Charge, ...]:
-        """Return what the lab costs an hour with nodes of that type, in that zone if one is given."""
+        """Return the hourly charges of the lab with nodes of this type, in `zone` if it is given."""
         need = self.choice.need.with_workers(instance_type=name)
         return estimate(self.book, need, market=self.deployment.cloud.market, zone=zone)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """Return what the lab costs an hour where it is to be built, item by item."""
+        """Return the hourly charges of the lab in its planned zone, item by item."""
         cloud = self.deployment.cloud
         return self.estimate(cloud.instance_type, cloud.zone)
 
     @property
     def per_hour(self) -> Decimal:
-        """Return USD per hour while the lab exists."""
+        """Return what the lab costs, in USD per hour."""
         return usd_per_hour(self.charges)
 
     @property
     def to_the_end(self) -> Decimal:
-        """Return what the lab costs, in USD, if it exists until its time is over."""
+        """Return what the lab costs, in USD, if it exists until its deadline."""
         return usd_over(self.per_hour, self.hours)
 
     @property
@@ -101,7 +102,7 @@ class LabPlan:
 
     @property
     def siblings(self) -> tuple[Sibling, ...]:
-        """Return the other types that it may have, and what it costs with each."""
+        """Return the other instance types that the lab may use, each with the lab's price."""
         return tuple(Sibling(instance_type=name, usd_per_hour=usd_per_hour(self.estimate(name))) for name in self.choice.others)
 
     @property
@@ -120,10 +121,10 @@ class LabPlan:
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes {'is' if self.ends == 1 else 'are'} removed or replaced"
-        return (f"{self.deployment.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
+        return (f"{self.deployment.stack}: {nodes}; runs on this lab are stopped first, and their outputs are collected",)
 
     def record_price(self) -> None:
-        """Record what the lab costs where it is to be built now."""
+        """Record what the lab costs in its planned zone."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; the rest are list prices of {min(charge.rate.date for charge in charges)}"
@@ -138,8 +139,8 @@ class LabPlan:
 
 @dataclass(kw_only=True)
 class Fit:
-    """The labs to build now, those that have to wait until these are destroyed, and notes for the user. `fewer`: the number of
-    nodes that would fit, if the learner typed more than the quota allows; else 0."""
+    """The labs to build now, the labs that have to wait until those are destroyed, and notes for the user. `fewer` is the
+    number of nodes that would fit if the learner typed more than the quota allows; else 0."""
 
     now: list[Choice] = field(default_factory=list)
     later: list[Choice] = field(default_factory=list)
@@ -149,8 +150,8 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The account's answers about the requested labs: its number, which of them fit, the zones with their types, the prices,
-    the address for which SSH is opened, and the findings of the checks."""
+    """The account's answers about the requested labs: the account number, the labs that fit, the types that each zone offers,
+    the prices, the address for which SSH is opened, and the findings of the checks."""
 
     account: str
     fit: Fit
@@ -162,7 +163,8 @@ class Survey:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """The plan of `deploy`. `over_budget`: allow more than is left. `command`: what was typed."""
+    """The plan of `deploy`. `over_budget`: the labs may cost more than is left of the budget. `command`: the command that was
+    typed."""
 
     over_budget: bool
     command: str
@@ -175,11 +177,11 @@ class AwsProposal(PricedProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
-    """Check, plan and price the labs, with the locks of their stacks held for the block. A lab that is not built by the end of
+    """Check, plan and price the labs, and hold the locks of their stacks for the block. A lab that is not built by the end of
     the block leaves nothing.
 
-    Raises UsageError and UnknownName for unknown names and values, MissingError with everything that blocks it, CloudError,
-    TerraformFailed.
+    Raises UsageError and UnknownName for unknown names and values, MissingError that lists everything that blocks the labs,
+    CloudError, TerraformFailed.
     """
     request, notes = replace_any_gpu(context, request)
     plans: list[LabPlan] = []
@@ -235,7 +237,8 @@ def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
 
 
 def _is_forgotten(plan: LabPlan) -> bool:
-    """Return whether Terraform would create something that exists. The account is queried only if it would create a node."""
+    """Return whether Terraform would create something that already exists. The account is queried only if Terraform would
+    create a node."""
     if not plan.lab.terraform.addresses():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
@@ -243,9 +246,9 @@ def _is_forgotten(plan: LabPlan) -> bool:
 
 
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
-    """Ask the account about these labs, which are in one region.
+    """Ask the account about these labs, which are all in one region.
 
-    Raises MissingError with everything that blocks them, and the errors of `Account.call`.
+    Raises MissingError that lists everything that blocks the labs, and the errors of `Account.call`.
     """
     region = choices[0].region
     account = Account(region, context.environ)
@@ -281,8 +284,8 @@ def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> S
 
 
 def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
-    """Return the plan of a lab, not stored yet, before Terraform has looked. Raises MissingError if no zone has what it needs,
-    or without Terraform."""
+    """Return the plan of a lab, which is not stored yet and which Terraform has not seen. Raises MissingError if no zone offers
+    what the lab needs, or if Terraform is missing."""
     deployment = _make_deployment(context, choice, facts)
     hours = Decimal(str(choice.ttl_hours))
     if choice.existing is not None:
@@ -337,7 +340,8 @@ def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDepl
 
 
 def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
-    """Return the existing record with the number of nodes; if its time is over and nothing runs any more, with a new end."""
+    """Return the existing record with the requested number of nodes. If the lab's time is over and nothing runs any more, the
+    record gets a new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud
     cloud.reservation = None  # left by a command that was killed
@@ -350,11 +354,11 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 
 def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
-    """Divide the labs by what is left of the quotas: all at once, or some now and others afterwards; with fewer nodes if
-    necessary. An unknown limit counts as enough: the launch will show it.
+    """Divide the labs according to the free quota: build all now, or some now and the others later, with fewer nodes if
+    necessary. An unknown limit counts as enough, because the launch will show whether it is.
 
-    `is_fixed`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: if it does not fit, the
-    preflight says so.
+    `is_fixed`: the learner typed the number of nodes, so it is not reduced. The first lab is always in `now`: if it does not
+    fit, the preflight says so.
     """
     result = Fit(now=[choice for choice in choices if choice.existing is not None])
     new = [choice for choice in choices if choice.existing is None]
@@ -387,8 +391,8 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
 
 
 def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> None:
-    """Check that the quota allows an existing lab's additional instances besides what already runs. Raises MissingError if it
-    does not."""
+    """Check that the quota allows the instances that an existing lab needs in addition to those that run. Raises MissingError
+    if it does not."""
     growth = measure_growth(quotas.account, choice.need, existing)
     assessed = quotas.assess([growth], choice.market)
     if all(item.enough is not False for item in assessed):
@@ -405,8 +409,7 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
 
 
 def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> LabNeed:
-    """Return what an existing lab needs of the quota besides its running instances, in machines of its nodes' type: 0 if all
-    run.
+    """Return the machines that an existing lab needs in addition to its running instances; the counts are 0 if all run.
 
     Raises the errors of `Account.call`.
     """
@@ -418,7 +421,7 @@ def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> 
 
 
 def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota]) -> int:
-    """Return how many nodes an existing lab may have within these quotas, if it lacks nodes; else 0."""
+    """Return how many nodes an existing lab may have within these quotas, or 0 if the free quota is unknown."""
     workers = growth.machines[-1]
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in assessed if item.code == kind.quota[workers.market(choice.market)]), None)
@@ -427,7 +430,7 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
 
 
 def _count_free_networks(account: Account) -> int | None:
-    """Return how many more labs the region has room for, since each has a network of its own; None if unknown."""
+    """Return how many more labs fit the region's limit on networks, since each lab needs its own network; None if unknown."""
     try:
         return max(0, quota.limit(account, quota.VPCS, "vpc") - quota.count_networks(account))
     except GpucourseError:
@@ -458,8 +461,8 @@ def _refuse_if_blocked(choice: Choice, findings: list[Finding], fitting: Fit) ->
 
 
 def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
-    """Return what blocks a lab, and what helps; `fewer`: nodes that fit the quota, or 0."""
-    smaller = [f"--nodes {fewer} fits into the quota as it is"] if fewer > 0 else []
+    """Return the reasons that block a lab, and the remedies. `fewer` is the number of nodes that fit the quota, or 0."""
+    smaller = [f"--nodes {fewer} fits the present quota"] if fewer > 0 else []
     mends = dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])
     return "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong), "\n".join(mends)
 
@@ -467,7 +470,8 @@ def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
 def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
-    """Return the input of the checks before this workspace builds labs; with this computer's address if it is already known."""
+    """Return the input for the checks before this workspace builds labs, with this computer's address if it is already
+    known."""
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
     types = [machines.instance_type for lab in labs for machines in lab.machines]
@@ -498,8 +502,8 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 
 def request_command(look: PreflightRequest) -> str:
-    """Return the command that requests the quota of such labs from AWS, in the region in which they are to be built: an
-    increase elsewhere is useless. The market is left out."""
+    """Return the command that requests the quota of such labs from AWS, in the labs' region, since an increase elsewhere is
+    useless. The command leaves out the market."""
     words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
     for flag, value in (
         ("--module", look.module),

@@ -1,5 +1,5 @@
-"""The readiness checks of a lab on AWS: from `the instance runs` to `the ranks can meet`, each on all nodes at once.
-`wait_until_ready` also serves `start`: it queries addresses and host keys from the account each time."""
+"""The readiness checks of a lab on AWS, from `the instance runs` to `the ranks can meet`; each check covers all nodes in
+parallel. `start` uses `wait_until_ready` too, so it queries the addresses and host keys from the account each time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 SHARED = "/shared"  # where the stacks mount the storage that their nodes share
-# The nodes write their descriptions here, in files owned by root; from these the head writes slurm.conf, every few seconds.
+# The nodes write their descriptions here, in files owned by root; every few seconds the head writes slurm.conf from them.
 _SLURM_NODES = '"${{GPUCOURSE_NODE_ROOT:-}}/shared/.gpucourse/"{stack}/nodes'
 _REMOVE_NODES = "cd {folder} && if [ -w . ]; then rm -f {names}; else sudo -n rm -f {names}; fi"
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
@@ -57,10 +57,10 @@ def wait_until_ready(
     *,
     on_answer: Callable[[], None] = lambda: None,
 ) -> Inventory:
-    """Run every readiness check in turn; return the nodes as they are reached now, which the caller stores.
+    """Run every readiness check; return the nodes with their current addresses and host keys, for the caller to store.
 
-    `on_answer` is called once all of them answer, before any other check. Raises InfrastructureError, UnreachableError or
-    CloudError that names the nodes that failed, with the log that explains it.
+    `on_answer` is called once all nodes answer, before any other check. Raises InfrastructureError, UnreachableError or
+    CloudError with the names of the nodes that failed, and the log that explains the failure.
     """
     from gpucourse.remote.fleet import Fleet
 
@@ -79,7 +79,7 @@ def wait_until_ready(
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if gpus_by_node[node.name]]
         _check_driver(context.watch, fleet, with_gpu, simulated)
-        with stage(context.watch, "torch", "torch is there"):
+        with stage(context.watch, "torch", "torch is installed"):
             _check_torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
@@ -96,7 +96,7 @@ def _report(watch: Watcher, node: str, step: str, start_s: float, *, ok: bool = 
 
 
 def _count_gpus(node: Node) -> int:
-    """Return how many GPUs the type of the instance has, even if an earlier check found a simulated node without any."""
+    """Return how many GPUs the node's instance type has, even if an earlier check found a simulated node without GPUs."""
     from gpucourse.aws.offerings import instance_types
 
     instance_type = instance_types().get(node.instance_type)
@@ -104,7 +104,7 @@ def _count_gpus(node: Node) -> int:
 
 
 def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
-    """Return the node with the GPUs that it counts if it reports that it is simulated; else unchanged."""
+    """Return the node unchanged or, if it is simulated, with the number of GPUs that it reports."""
     return replace(node, gpus=len(mark.gpus)) if mark.simulated else node
 
 
@@ -135,7 +135,7 @@ def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times:
 def _pin_host_keys(
     watch: Watcher, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], times: ReadinessTimes
 ) -> Inventory:
-    """Return the nodes with their present addresses, each with the host key that its console shows.
+    """Return the nodes with their current addresses, each with the host key that its console shows.
 
     A key that is already known for the same address is not queried again.
     """
@@ -170,7 +170,7 @@ def _pin_host_keys(
 
 
 def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
-    """Connect to every node; one that has just booted may refuse at first."""
+    """Connect to every node; try again if a node has just booted and refuses."""
     start_s = time.monotonic()
 
     def connect(node: Node) -> None:
@@ -192,7 +192,7 @@ def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: Readiness
 
 
 def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
-    """Return the same error, with the reason if SSH is no longer open to this computer's address."""
+    """Return the error; if SSH is no longer open to this computer's address, return one that says so."""
     if context.settings.ssh_cidr:
         return error
     try:
@@ -230,16 +230,16 @@ def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated
         with stage(watch, "driver", "the driver sees the GPUs"):
             values(fleet.do_on_each(ask, real))
     if skipped := [node.name for node in nodes if node.name in simulated]:
-        text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
+        text = f"{', '.join(skipped)}: the machine reports that it is simulated and has no GPU, so the driver is not checked"
         watch(Note(text=text, level="warning"))
 
 
 def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
-    """Wait until Slurm has every node idle or at work, with its GPUs. If simulated nodes report no GPU, skip this, with a
-    note."""
+    """Wait until Slurm lists every node as idle or at work, with its GPUs. If simulated nodes report no GPU, skip this check,
+    with a note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
-        text = f"{names}: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
+        text = f"{names}: the machine reports that it is simulated and has no GPU, so Slurm is not checked"
         context.watch(Note(text=text, level="warning"))
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"
@@ -270,10 +270,9 @@ def _check_torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
 
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
-    """Make the head of the cluster forget every node that is not part of the lab; return the names of those that were
-    forgotten.
+    """Make the head of the cluster forget every node that is not part of the lab; return the names of the forgotten nodes.
 
-    `stack` is the deployment's uid. If the head refuses that, a note says so, and they stay in Slurm's lists.
+    `stack` is the deployment's uid. If the head refuses, a note says so, and the nodes stay in Slurm's lists.
     """
     from gpucourse.remote.fleet import Fleet, values
 

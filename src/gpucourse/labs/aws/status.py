@@ -1,4 +1,4 @@
-"""The current state of labs on AWS, and what will end them, according to the account and the nodes, not to this computer's
+"""The current state of labs on AWS, and what will end them, as reported by the account and the nodes, not by this computer's
 records."""
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Look = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """One lab on AWS. Amounts are USD; times ISO 8601 in UTC.
+    """One lab on AWS. Amounts are in USD; times are ISO 8601 in UTC.
 
-    `instances`: the id of each node's instance. `unknown`: why the account could not be queried; then no node counts as
-    healthy. `ended`: nodes that ended by themselves, and why. `idle`: what the idle agents saw last, of the nodes that answered
-    at once. `backstop`: when AWS itself ends it, or why it will not.
+    `instances`: the id of each node's instance. `unknown`: why the account could not be queried; in that case, no node counts
+    as healthy. `ended`: the nodes that ended by themselves, and why. `idle`: the last reports of the idle agents, from the
+    nodes that answered in time. `backstop`: when AWS itself ends the lab, or why it will not.
     """
 
     nodes: list[NodeHealth]
@@ -52,11 +52,11 @@ class Outlook:
 
 
 def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-    """Query the account about these labs, everything at once. Never raises for an answer of AWS: a failure makes the labs
-    `unknown`. Without labs, only the ledger is read.
+    """Query the account about these labs, with all requests in parallel. Never raises for an error that AWS returns: the labs
+    are then `unknown`. Without labs, only read the ledger.
 
-    With `ask_nodes`, the idle agents are queried too, over an SSH connection. Do not repeat that often: to the agent, a
-    connection is a person at work.
+    With `ask_nodes`, also query the idle agents, over SSH. Do not do that often: the agent takes a connection for a person at
+    work.
     """
     if not labs:
         return Health(warnings=_warn_of_billed(context.paths))
@@ -80,7 +80,7 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
     return Health(
         labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
         warnings=[
-            f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
+            f"{vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace is on no record: gpucourse leaks"
             for vm in all_instances
             if vm.alive and vm.stack not in recorded
         ],
@@ -91,7 +91,7 @@ def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
     """Return a warning about instances that still cost money according to the ledger although no lab is on record."""
     spans = ledger.read(paths.ledger).open()
     items = ", ".join(span.charge.item for span in spans if span.charge.kind == "instance")
-    return [f"no lab is on record, but the ledger says that these cost money: {items}. Look: gpucourse leaks"] if items else []
+    return [f"no lab is on record, but the ledger says that these cost money: {items}. Check: gpucourse leaks"] if items else []
 
 
 def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
@@ -135,7 +135,7 @@ def _check_nodes(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list
 
 def _check_node(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
-        return NodeHealth(node=name, healthy=False, detail="no such instance any more")
+        return NodeHealth(node=name, healthy=False, detail="the instance no longer exists")
     node = lab.inventory.find_node(name) if lab.inventory else None
     if instance.state == "running" and node and instance.address != node.address:
         detail = f"has another address now, {instance.address}: gpucourse start {lab.module}"
@@ -157,7 +157,7 @@ def _read_instances(answer: object) -> list[CloudInstance]:
 
 
 def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
-    """Add what the idle agents saw last. A node that does not answer at once is left out."""
+    """Add the last reports of the idle agents. A node that does not answer in time is left out."""
     running = [
         (lab.stack, node)
         for lab in labs

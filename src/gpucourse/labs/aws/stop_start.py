@@ -29,7 +29,7 @@ ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Stop every instance of a lab: its disks remain and cost money; nothing else does.
+    """Stop every instance of a lab. Only its disks remain and cost money.
 
     Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
@@ -37,7 +37,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         cloud = deployment.cloud
         if cloud.market == "spot":
             raise UsageError(
-                f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
+                f"{deployment.stack} runs on spot instances, which cannot be stopped, only ended",
                 hint=f"gpucourse destroy {deployment.module} (outputs are collected first)",
             )
         _check_nothing_runs(context, deployment)
@@ -72,8 +72,8 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
     """Start a stopped lab, find its new addresses, and wait until it is ready. Also repairs a record with old addresses.
 
-    Raises CloudError of kind capacity if AWS has no room for it now, UsageError if its time is over or, unless `over_budget`,
-    if it costs more until its end than the budget allows, and the errors of the readiness checks.
+    Raises CloudError of kind capacity if AWS has no room for the lab now, and the errors of the readiness checks. Raises
+    UsageError if the lab's time is over or, unless `over_budget`, if the lab costs more until its end than the budget allows.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 
@@ -81,9 +81,9 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         cloud = deployment.cloud
         remaining = datetime.fromisoformat(cloud.expires) - ledger.now()
         if remaining < MIN_TIME_LEFT:
-            word = "is over" if remaining < timedelta() else f"is over in {remaining.total_seconds() / 60:.0f} minutes"
+            word = "is over" if remaining < timedelta() else f"ends in {remaining.total_seconds() / 60:.0f} minutes"
             raise UsageError(
-                f"the time of {deployment.stack} {word}: started now, it would end itself at once",
+                f"the time of {deployment.stack} {word}: if you start it now, it will end itself immediately",
                 hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",
             )
         lab = open_cloud(context, deployment)
@@ -114,13 +114,13 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         late_nodes: list[list[str]] = []
 
         def move() -> None:
-            """Move the deadline at once: an old one on the disk ends the node five minutes after its boot."""
+            """Write the deadline immediately: an old one on the disk ends the node five minutes after it boots."""
             late_nodes.append(_move_deadline(context.transport, deployment))
 
         try:
             deployment.inventory = wait_until_ready(context, lab, on_answer=move)
         finally:
-            if not late_nodes:  # not all answer; the others still get the deadline on record
+            if not late_nodes:  # some nodes do not answer; the others still get the recorded deadline
                 move()
         deployments.save(context.paths, deployment, "ready")
         changes = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
@@ -128,15 +128,15 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
 
 def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:
-    """Return a sentence about the end of a stopped lab. `alone`: no schedule outside the nodes ends it, and a stopped node does
-    not check its own deadline."""
+    """Return a sentence that says when a stopped lab ends. `alone`: no schedule outside the nodes ends it, and a stopped node
+    does not check its own deadline."""
     if alone:
-        return f"nothing ends it while it is stopped, so its disks cost until you type gpucourse destroy {module}"
+        return f"nothing ends it while it is stopped, so its disks cost money until you type gpucourse destroy {module}"
     return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
-    """Return the instances that still exist, by node. Raises MissingError if none is left."""
+    """Return the lab's instances that still exist. Raises MissingError if none is left."""
     cloud_instances = instances.find(account, stack=deployment.uid)
     alive = [instance for instance in cloud_instances if instance.alive]
     if alive:

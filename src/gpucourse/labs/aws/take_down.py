@@ -1,7 +1,8 @@
-"""Taking down a lab on AWS: by Terraform, then whatever a search by tag still finds in any region that was ever used.
+"""Taking down a lab on AWS: first with Terraform, then by removing whatever a search by tag still finds in any region that was
+ever used.
 
-Terraform is never trusted: if it fails, was killed, or lost its state, a search by tag still finds everything. What a killed
-Terraform created and did not record is also removed before a lab is built again.
+Terraform is never trusted: if it fails, was killed, or lost its state, the search by tag still finds everything. Resources that
+a killed Terraform created but did not record are also removed before a lab is built again.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
 
 
 def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
-    """Scan, remove what is found, scan again; return what the first scan found, and what the last one still found.
+    """Scan, remove what is found, and scan again; return what the first scan found and what the last scan found.
 
     Raises the errors of `Account.call`.
     """
@@ -105,8 +106,8 @@ def clear(context: Context, account: Account, uid: str, regions: list[str]) -> t
 def remove_all(
     context: Context, account: Account, name: str, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
 ) -> list[CloudResource]:
-    """Remove these resources, in stages of that name; return what a new scan still finds, each with the reason if there is one.
-    Raises the errors of `Account.call`."""
+    """Remove these resources; `name` labels the stages on the screen. Return what a new scan still finds, each resource with
+    the reason if it is known. Raises the errors of `Account.call`."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
         blocked = removal.remove(account, resources, context.watch, sleep=make_pause(context.stop))
@@ -117,7 +118,7 @@ def remove_all(
 
 
 def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """Record in the ledger and in the receipt what the lab cost. What is left continues to cost in the ledger."""
+    """Record in the ledger and in the receipt what the lab cost. In the ledger, leftovers continue to cost money."""
     cloud = deployment.cloud
     try:
         costing = None if receipt.leftovers else ()
@@ -128,7 +129,7 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
 
 
 def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[CloudResource]:
-    """Return what exists before anything is touched, and record which nodes ended by themselves. The ledger is updated."""
+    """Return what exists before anything is touched, record which nodes ended by themselves, and update the ledger."""
     cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
@@ -177,13 +178,13 @@ def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudRe
 
 
 def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
-    watch(Note(text=f"Terraform could not: {_shorten(error)}. Continuing without it, by tag.", level="warning"))
+    watch(Note(text=f"Terraform failed: {_shorten(error)}. Continuing without it, by tag.", level="warning"))
 
 
 def _give_up(
     paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError
 ) -> NoReturn:
-    """Raise LeftoverError: AWS no longer answers in the middle, so only what existed at the beginning is known."""
+    """Raise LeftoverError after AWS stopped answering: only what existed at the beginning is known."""
     seen_resources = [resource for resource in existing if resource.seen]
     ids = (
         ", ".join(resource.id for resource in seen_resources if resource.kind in {"instance", "file system", "volume"})
@@ -216,7 +217,7 @@ def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
 
 
 def _shorten(error: GpucourseError) -> str:
-    """Return one line of Terraform's error: AWS's error if it names one."""
+    """Return Terraform's error as one line, or the AWS error that it names."""
     if isinstance(error, TerraformFailed) and (failure := failures.from_text(f"{error.summary}\n{error.detail}")):
         return failures.sentence(failure)
     return error.what.split("\n")[0]
@@ -227,8 +228,8 @@ def _describe(resource: CloudResource) -> str:
 
 
 def clear_unmanaged(watch: Watcher, lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Remove what `find_unmanaged` finds, and return it. Raises the errors of `Account.call`; what cannot be removed is left
-    for `destroy`."""
+    """Remove and return what `find_unmanaged` finds. Raises the errors of `Account.call`; what cannot be removed is left for
+    `destroy`."""
     resources = find_unmanaged(lab, existing)
     if resources:
         count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
@@ -238,11 +239,11 @@ def clear_unmanaged(watch: Watcher, lab: CloudLab, existing: Sequence[CloudResou
 
 
 def find_unmanaged(lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Return resources with this lab's tags that are not in Terraform's state. `existing`: the result of a recent scan of the
-    lab, if there was one.
+    """Return the resources with this lab's tags that are not in Terraform's state. `existing`: the result of a recent scan of
+    the lab, if there was one.
 
-    If the state is empty, these are all resources; else only what would block Terraform, or the next attempt. Raises the
-    errors of `Account.call`.
+    If the state is empty, return all resources; otherwise, only those that would block Terraform or the next attempt. Raises
+    the errors of `Account.call`.
     """
     managed_ids = state.values(lab.paths.state)
     resources = lab.find_resources() if existing is None else existing

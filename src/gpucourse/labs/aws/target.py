@@ -43,7 +43,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     setup = call_when_used(lambda: aws.doctor.setup)
 
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-        """Return what the account reports and, with `ask_nodes`, the idle agents on the nodes."""
+        """Return what the account reports and, with `ask_nodes`, what the idle agents on the nodes report."""
         if not labs and not context.paths.ledger.exists():  # nothing was ever built on AWS
             return Health()
         return aws.status.health(context, labs, ask_nodes=ask_nodes)
@@ -62,14 +62,14 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
         return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for these flags: they have no meaning on nodes that cost nothing."""
+        """Return the error for flags that make no sense on nodes that cost nothing."""
         return UsageError(
             f"{', '.join(flags)}: only for a lab on AWS, and this one would cost nothing",
             hint=f"gpucourse deploy {request.module} --target aws",
         )
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
-        """Return the current cost, and the advice: start stopped nodes, or allow this computer's new address."""
+        """Return the current cost, and advice: start stopped nodes, or allow this computer's new address."""
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in if its address changed"
         if deployment.is_stopped:
             mend = f"gpucourse start {deployment.module} starts them"

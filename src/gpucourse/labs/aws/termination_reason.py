@@ -40,28 +40,30 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
 
 
 def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
-    """Return the instances of the lab's present nodes. One that was removed to have fewer nodes did not end by itself."""
+    """Return the instances of the lab's current nodes. An instance that was removed to have fewer nodes is not among them."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [instance for instance in instances if names is None or instance.node in names]
 
 
 def describe_termination(instance: CloudInstance, expires: str) -> str:
-    """Return one line: the node, its id, why and when it ended."""
+    """Return one line with the node, its instance's id, and why and when the instance ended."""
     moment = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
     return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{moment}"
 
 
 def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the ended instances of the lab's nodes that were not replaced, the last one of each node, by node."""
+    """Return the instances that ended and were not replaced, by node: the last one of each node."""
     lab_instances = select_lab_instances(lab, instances)
     alive = {instance.node for instance in lab_instances if instance.alive}
     return {instance.node: instance for instance in lab_instances if not instance.alive and instance.node not in alive}
 
 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
-    """Return the nodes on record that the account no longer has, by name, with why they ended. A stopped node is not lost.
+    """Return the nodes on record that the account no longer has, by name, with the reason for their end. A stopped node is not
+    lost.
 
-    Empty if the account does not answer, or the credentials are for another account: then this cannot be known.
+    Return an empty dictionary if the account does not answer, or the credentials are for another account, because the lost
+    nodes are then unknown.
     """
     try:
         listed = instances.find(account_of(context.environ, deployment), stack=deployment.uid)

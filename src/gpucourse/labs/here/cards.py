@@ -36,15 +36,15 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """The means of one Python: its version of torch (empty if it has none), and the GPUs that torch sees."""
+    """The abilities of one Python: its version of torch (empty if it has none), and the GPUs that torch sees."""
 
     torch: str
     gpus: tuple[str, ...]
 
 
 def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or in WSL's folder. Empty if
-    there is no driver or it does not answer."""
+    """Return the names of the GPUs that the driver lists. nvidia-smi is looked up on the PATH of `environ` and in WSL's folder.
+    Return an empty tuple if there is no driver or it does not answer."""
     program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
     if program is None:
         return ()
@@ -57,8 +57,8 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def find_usable(python: str) -> Usable:
-    """Return what this Python can compute on, according to its torch. Raises MissingError if it does not start or does not
-    answer."""
+    """Return the torch version of this Python and the GPUs that it can use. Raises MissingError if it does not start or does
+    not answer."""
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
@@ -66,14 +66,14 @@ def find_usable(python: str) -> Usable:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"{python} could not be asked about torch: {error}", hint=hint) from error
     except (IndexError, OutsideError) as error:
-        last = (completed.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise MissingError(f"{python} could not be asked about torch: {last}", hint=hint) from error
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
-    """Return the GPUs that this Python can use, at least one. `simulated` is the command that needs none.
+    """Return the GPUs that this Python can use. The error suggests `simulated`, a command that needs no GPU.
 
-    Raises MissingError if there is no GPU, or there is one and torch cannot use it.
+    Raises MissingError if there is no GPU, or if torch cannot use it.
     """
     usable = find_usable(python)
     if usable.gpus:
@@ -89,8 +89,8 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
 
 
 def find_requirements(context: Context, *, is_selected: bool) -> list[Finding]:
-    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is not an error: simulated
-    nodes need none. Then torch is loaded only if the driver lists a GPU, since that takes seconds."""
+    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is not an error, because
+    simulated nodes need none. In that case torch, which takes seconds to load, is loaded only if the driver lists a GPU."""
     if not (is_selected or list_cards(context.environ)):
         return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]
     try:

@@ -36,7 +36,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.stack_paths import StackPaths
 
 NODE = "node0"
-_DRIVER_S = 300.0  # it gives up by itself before that, and reports why
+_DRIVER_S = 300.0  # the driver gives up by itself before that, and reports why
 
 
 @dataclass(kw_only=True)
@@ -90,7 +90,7 @@ def build(context: Context, proposal: HereProposal) -> BuildResult:
 def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
     simulated = f"gpucourse deploy {module.id} --target local"
     if module.lab.scheduler:
-        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
+        problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, but this is one computer"
         raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
         hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
@@ -98,19 +98,19 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 
 
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
-    """Check that there are enough GPUs: work that uses several nodes elsewhere uses the GPUs of this computer. Raises
-    MissingError."""
+    """Check that this computer has enough GPUs for work that uses several nodes elsewhere. Raises MissingError if it does
+    not."""
     min_gpus = module.lab.local.nodes
     if len(gpus) < min_gpus:
         raise MissingError(
-            f"module {module.id} spreads its work over {min_gpus} GPUs or more, and this computer has {len(gpus)}",
+            f"module {module.id} spreads its work over {min_gpus} GPUs or more, but this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
 
 
 @dataclass(frozen=True)
 class HereLab:
-    """The node of one lab. A labs.destroy.Removable."""
+    """The node of one lab. Implements labs.destroy.Removable."""
 
     paths: StackPaths
     deployment: HereDeployment
@@ -128,7 +128,7 @@ class HereLab:
         return existed
 
     def list_existing(self) -> list[str]:
-        """Return the node if anything of it exists."""
+        """Return the node if any part of it exists."""
         return [NODE] if (self.paths.nodes / NODE).exists() else []
 
     def inspect(self) -> list[NodeHealth]:
@@ -136,7 +136,7 @@ class HereLab:
         return health.inspect(self.paths.nodes, [NODE])
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return what still exists, searched by process, port and folder."""
+        """Return what still exists, according to a search of the processes, ports and folders."""
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, self.deployment.ports)
 
     def end_everything(self) -> None:
@@ -154,7 +154,7 @@ class HereLab:
             **extra_variables,
         }
         words = [sys.executable, "-I", "-S", str(Path(driver.__file__)), verb, str(layout.description(self.paths.nodes, NODE))]
-        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all that have it.
+        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all with it.
         mark = {processes.STACK: self.deployment.uid} if verb == "up" else {}
         environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(spec), **mark}
         try:

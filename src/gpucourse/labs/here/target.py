@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HereTarget(Target["HereProposal", HereDeployment]):
-    """Labs of one node, this computer. Their runs use its GPU; no account, no sshd and no Terraform is needed."""
+    """Labs of one node, this computer. Their runs use its GPU; they need no account, no sshd and no Terraform."""
 
     name = "here"
     no_clock = "the course neither starts nor stops this computer"
@@ -37,7 +37,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         return build(context, proposal)
 
     def health(self, context: Context, labs: Sequence[HereDeployment], *, ask_nodes: bool) -> Health:
-        """Return what the process, the port and the folder of each node show."""
+        """Return each node's health, according to its process, port and folder."""
         if not labs:
             return Health()
         from gpucourse.local import health
@@ -46,7 +46,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         return Health(labs={stack: LabHealth(nodes=health_of_nodes) for stack, health_of_nodes in nodes.items()})
 
     def take_down(self, context: Context, deployment: HereDeployment, receipt: Receipt) -> None:
-        """End what runs on the node and remove its files; what that misses is found by process, port and folder."""
+        """End what runs on the node and remove its files; then search for leftovers by process, port and folder."""
         from gpucourse.labs.destroy import take_down
         from gpucourse.labs.here.deploy import open_here
 

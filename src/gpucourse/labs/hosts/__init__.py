@@ -1,1 +1,2 @@
-"""Labs on machines that exist already: they are examined first, never installed on, and never destroyed."""
+"""Labs on machines that exist already. The machines are examined first; nothing is installed on them, and they are never
+destroyed."""

@@ -1,4 +1,5 @@
-"""Finding the addresses at which machines reach each other by trying: neither names nor the learner's own route show them."""
+"""Finding, by trial, the addresses at which machines reach each other, because neither names nor the learner's own route show
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
 MAX_PORTS_BYTES = len("65535 65535\n")
-# It ends when every other machine has reported that it tried all addresses, so that its shell can run other commands.
+# It ends once every other machine has reported that it tried all addresses; then the shell can run other commands.
 _LISTEN = """
 import os, random, socket, sys, time
 word, end, parent = sys.argv[1].encode(), time.monotonic() + float(sys.argv[2]), os.getppid()
@@ -70,12 +71,12 @@ for address in reached[:1]: call(address, b"bye")
 
 
 def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
-    """Return the nodes with their private addresses, and another free port of the first one.
+    """Return the nodes with their private addresses, and a free port of the first node.
 
-    The first one's private address is one at which every other machine reached it, at a port of `rendezvous_ports`; the
-    returned port is of the same range (0 if there is only one machine). `fleet` leads to all of them.
+    The first node's private address is one at which every other machine reached it, at a port of `rendezvous_ports`. The
+    returned port is another one of that range, or 0 if there is only one machine. `fleet` connects to all of them.
 
-    Raises InfrastructureError that names the machines that do not reach it.
+    Raises InfrastructureError with the names of the machines that do not reach the first one.
     """
     head, workers = entered[0], entered[1:]
     candidates = _addresses(head)
@@ -121,7 +122,8 @@ def _is_address(text: str) -> bool:
 
 
 def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, int]) -> list[int]:
-    """Return the port of the listener, and another free port, from its first line, which may come in pieces."""
+    """Return the port of the listener and another free port. Both are in the listener's first line, which may come in
+    pieces."""
     line = b""
     for piece in pieces:
         line += piece
@@ -135,8 +137,8 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
         or not all(port == 0 or ports[0] <= port <= ports[1] for port in open_ports)
     ):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} should listen, and instead of ports it printed {text.strip()[:100]!r}",
-            hint="remove what makes its Python print at its start (sitecustomize.py, a script in its place)",
+            f"{head.node.typed}: {head.node.python} should listen, but instead of ports it printed {text.strip()[:100]!r}",
+            hint="remove what makes its Python print at startup (sitecustomize.py, a script in its place)",
         )
     if 0 in open_ports:
         raise InfrastructureError(

@@ -41,8 +41,8 @@ MAX_SKEW_S = 2.0
 
 @dataclass(kw_only=True)
 class HostsProposal(LabProposal):
-    """Examined machines that can be used, with connections to them. `meet`: a port of the first one that is free and that the
-    others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see."""
+    """Examined machines that can be used, with connections to them. `meet`: a free port of the first machine that the others
+    can reach, or 0 if there is only one machine; `shared`: the folder that all machines of a cluster see."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -55,10 +55,10 @@ class HostsProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
-    """Propose these machines, examined, for the lab of a module. Nothing is installed or left on them yet.
+    """Examine the machines and propose them for the lab of a module. Nothing is installed or left on them yet.
 
-    Without `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (including
-    UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
+    If the request has no `hosts`, use the machines on record, else those in the settings. Raises UsageError, MissingError
+    (including UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)
@@ -68,7 +68,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         former_hosts = existing.variables.hosts if existing else []
         names = _choose_hosts(context.settings, module, request.hosts or former_hosts, request.nodes)
         former = existing.inventory.nodes if existing and existing.inventory else ()
-        with stage(context.watch, "look", "looking at the machines"):
+        with stage(context.watch, "look", "examining the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
         with fleet:
             if module.lab.scheduler == "slurm":
@@ -118,7 +118,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
         lab.up(proposal.fleet)
         write_ssh_files(context, lab.paths, deployment.inventory)
         if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
-            with stage(context.watch, "meet", "summing up a tensor over all of them"):
+            with stage(context.watch, "meet", "summing a tensor over all the machines"):
                 _meet(context, nodes, proposal)
     return BuildResult(labs=[proposal.make_result()])
 
@@ -134,13 +134,13 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
         raise UsageError(f"--nodes {nodes}: {len(names)} machines are named", hint=example)
     selection = names[:nodes] if nodes else names
     if len(selection) > MAX_NODES:
-        raise UsageError(f"{len(selection)} machines: a lab has {MAX_NODES} at most", hint=example)
+        raise UsageError(f"{len(selection)} machines: a lab may have at most {MAX_NODES}", hint=example)
     return selection
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Check that there is one login node and that it has Slurm. Raises UsageError for more machines, MissingError without
-    Slurm."""
+    """Check that exactly one machine, a login node, is named, and that it has Slurm. Raises UsageError for more machines,
+    MissingError without Slurm."""
     first = entered[0]
     if len(entered) > 1:
         raise UsageError(
@@ -156,8 +156,8 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
 
 
 def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
-    """Check that no machine is a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
-    machines themselves. Raises UsageError."""
+    """Check that no machine is a login node of a Slurm cluster, since runs of this lab compute on the machines themselves.
+    Login nodes that are already in the lab are allowed. Raises UsageError."""
     machines = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
     slurm = next((candidate for candidate in catalog.modules if candidate.lab.scheduler == "slurm"), None)
@@ -170,7 +170,7 @@ def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[Ente
 
 
 def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
-    """Report what does not stop the lab but will show in results."""
+    """Report problems that do not stop the lab but will affect its results."""
     for host in entered:
         facts = host.facts
         if not facts.torch:
@@ -189,7 +189,8 @@ def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
 
 
 def _find_leaving(deployment: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
-    """Return the names that now refer to another machine or to none, by which runs on the former machines are found."""
+    """Return the names of the nodes that now refer to another machine or to none. These names identify the runs on the former
+    machines."""
     machines_by_name = {node.name: _machine(node) for node in nodes}
     former = deployment.inventory.nodes if deployment.inventory else ()
     return frozenset(node.name for node in former if machines_by_name.get(node.name) != _machine(node))
@@ -200,8 +201,8 @@ def _machine(node: Node) -> tuple[str, str, int]:
 
 
 def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Remove this program's files from the machines that are not among `nodes`. One that does not answer is named and
-    forgotten."""
+    """Remove this program's files from the machines that are not among `nodes`. A machine that does not answer is forgotten,
+    and a warning names it."""
     machines = {_machine(node) for node in nodes}
     if deployment.inventory is None:
         return
@@ -213,7 +214,7 @@ def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]
             with open_hosts(context, alone) as lab:
                 lab.down(context.watch)
         except GpucourseError as error:
-            text = f"{node.user}@{node.address} is no longer part of the lab, and files of ours may be left there: {error.what}"
+            text = f"{node.user}@{node.address} is no longer part of the lab, and its files may be left there: {error.what}"
             context.watch(Note(text=text, level="warning"))
 
 
@@ -232,8 +233,8 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
 
 
 def _find_interfaces(proposal: HostsProposal) -> dict[str, str] | None:
-    """Return the interface of each machine that has its private address; None if a machine has that address by other means
-    (NAT)."""
+    """Return, for each machine, the interface that has its private address; None if a machine has no interface with that
+    address (NAT)."""
     interfaces = {
         node.name: interface
         for node, host in zip(proposal.nodes, proposal.entered, strict=True)

@@ -29,14 +29,14 @@ _END = 'for p in /proc/[0-9]*; do grep -Eqsz "^GPUCOURSE_RUN_DIR=.*/jobs/({runs}
 _END_JOBS = 'squeue -h -u "$(id -un)" -o "%A %Z" | grep -E "/jobs/({runs})(/|$)" | cut -d" " -f1 | xargs -r scancel; '
 # The folder for temporary files of a run has a short link if its own path is too long for sockets.
 _UNLINK = 'for l in {links}; do readlink "$l" | grep -Eq "/jobs/({runs})/tmp$" && rm -f "$l"; done; '
-ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
+ANSWER_S = 5.0  # `status` must not wait long for a machine that is switched off
 
 
 @dataclass
 class HostsLab:
-    """Machines of the learner. A labs.destroy.Removable; its connections stay open until the end of its block.
+    """The learner's machines. Implements labs.destroy.Removable; the connections stay open until the end of the block.
 
-    `candidate_nodes` are the nodes that a deploy has just examined, `without` the names of nodes to leave alone.
+    `candidate_nodes` are the nodes that a deploy has just examined; `without` has the names of the nodes to leave alone.
     """
 
     workspace: WorkspacePaths
@@ -63,7 +63,7 @@ class HostsLab:
         self._fleet.close()
 
     def plan(self) -> list[tuple[str, str]]:
-        """Return which machines are added, as ("create", address), and which are left alone from now on, as ("delete",
+        """Return the machines to add, as ("create", address), and the machines to leave alone from now on, as ("delete",
         address)."""
         former_addresses = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
         nodes_by_address = {_address(node): node for node in self.candidate_nodes}
@@ -71,7 +71,7 @@ class HostsLab:
         return additions + [("delete", address) for address in sorted(former_addresses - set(nodes_by_address))]
 
     def up(self, fleet: Fleet) -> None:
-        """Leave the lab's mark on every machine that the fleet leads to."""
+        """Leave the lab's mark on every machine to which the fleet connects."""
         values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid, self._find_shared(link.node))))
 
     def inspect(self) -> list[NodeHealth]:
@@ -88,10 +88,10 @@ class HostsLab:
         return [_address(node) for node in self.nodes]
 
     def down(self, watcher: Watcher) -> list[str]:
-        """End this program's runs on every machine and remove its folders; the machines stay unchanged.
+        """End this program's runs on every machine and remove its folders; change nothing else.
 
-        Return the machines on which nothing is left. Raises UnreachableError if one does not answer: then nothing is proved
-        about it.
+        Return the machines on which nothing is left. Raises UnreachableError if a machine does not answer, because what is left
+        there is then unknown.
         """
         answers = self._ask(self._clear)
         for node, belongings in zip(self.nodes, answers, strict=True):
@@ -114,12 +114,12 @@ class HostsLab:
         self._ask(self._clear)
 
     def find_unreachable_nodes(self) -> dict[str, str]:
-        """Return the machines that do not report what this program left there, by the node's name, with the reason."""
+        """Return the machines that do not report what this program left there, by node name, with the reason."""
         outcomes = self._ask_all(self._look)
         return {outcome.node.name: outcome.error.what for outcome in outcomes if outcome.error is not None}
 
     def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
-        """Return what may be left on these machines (by the node's name, with the reason): folders of this program, and
+        """Return what may be left on these machines (given by node name, with the reason): folders of this program, and
         processes of runs."""
         records = self._runs()
         ids = [record.id for record in records]
@@ -141,7 +141,7 @@ class HostsLab:
         return "the folder ~/.gpucourse" + (f", and .gpucourse in our folder of {shared}" if shared else "")
 
     def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
-        """Return the command that removes by hand what these runs and the lab left on a node."""
+        """Return the command that a person types to remove what these runs and the lab left on a node."""
         shared = self._find_shared(node)
         homes = ["", *([f"{shlex.quote(shared)}/gpucourse-$(id -un)/"] if shared else [])]
         marks = " ".join(f"{home}.gpucourse/labs/{self.deployment.uid}" for home in homes)
@@ -150,7 +150,7 @@ class HostsLab:
         links = " ".join([f"{LINKS}*", *(f"{home}.gpucourse/tmp-*" for home in homes)])
         jobs = " ".join(f"{home}.gpucourse/jobs/{run}" for home in homes for run in ids)
         end = ((_END_JOBS if scheduled else "") + _END + _UNLINK).format(runs="|".join(ids), links=links)
-        # In a shell that understands it, independent of the login shell.
+        # In sh, because another login shell may not understand the command.
         return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {marks} {jobs}"])
 
     def _runs(self) -> list[RunRecord]:
@@ -163,7 +163,7 @@ class HostsLab:
         return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))
 
     def _find_shared(self, node: Node) -> str:
-        """Return the folder that the cluster shares, for the one node that needs it: the head accepts the jobs."""
+        """Return the cluster's shared folder if the node is the head, which accepts the jobs; else an empty text."""
         return self.deployment.shared if node.role == "head" else ""
 
     def _ask(self, question: Callable[..., T]) -> list[T]:

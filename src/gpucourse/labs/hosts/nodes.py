@@ -1,6 +1,6 @@
 """Turning the names that the learner typed into nodes, by connecting to the machines and examining them. Changes nothing there.
 
-A host key is one that the learner's SSH has, or one whose fingerprint the learner accepts.
+A host key must be known to the learner's SSH, or the learner must accept its fingerprint.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class EnteredHost:
-    """A machine that accepts the login: its node, and its facts."""
+    """A machine that accepts the login, with its node and its facts."""
 
     node: Node
     facts: HostFacts
@@ -46,9 +46,9 @@ def enter(
 ) -> tuple[list[EnteredHost], Fleet]:
     """Connect to every machine with the first key that it accepts, and examine it. The connections stay open in the fleet.
 
-    `key` is a private key to use instead of the workspace's own and those of the learner's SSH configuration. `former` are the
-    nodes on record: a machine among them keeps its recorded host key, and the key that opened it. Raises UsageError for an
-    invalid list, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
+    `key` is a private key to use instead of the workspace's own and those in the learner's SSH configuration. `former` are the
+    nodes on record: a machine among them keeps its recorded host key, and the private key that it accepted. Raises UsageError
+    for an invalid list, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
     """
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
@@ -124,14 +124,14 @@ def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int],
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
-    """Return the private keys to try, in this order; an empty name is the workspace's own key."""
+    """Return the private keys to try, in this order; an empty name stands for the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
-    """Return the link to a machine by the first key that it accepts."""
+    """Return a connection to a machine with the first key that it accepts."""
     keys = _keys(node, route, key)
     cause, start_s = "", time.monotonic()
     for used in keys:
@@ -142,7 +142,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
             raise explain_other_key(error, node, route) from error
         except KeyRefused:
             continue
-        except MissingError as error:  # a key with a passphrase, or of an odd kind
+        except MissingError as error:  # a key with a passphrase, or of an unsupported kind
             if len(keys) == 1:
                 raise
             cause = f" ({error.what})"
@@ -153,7 +153,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
         return link
     port, asks_agent = f" -p {node.port}" if node.port != 22 else "", "SSH_AUTH_SOCK" in context.environ
     give = f"ssh-copy-id -i '{context.paths.client_key}.pub'{port} {node.user}@{node.address}"
-    agent = ". Keys that only ssh-agent holds are not used: later commands have to get in without it" if asks_agent else ""
+    agent = ". Keys that only ssh-agent holds are not used: later commands have to log in without it" if asks_agent else ""
     raise KeyRefused(
         f"{node.typed} accepts none of the keys that were tried{cause}",
         hint=f"give it this workspace's key: {give}; or name a key that it accepts: --key FILE{agent}",
@@ -173,20 +173,20 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
         if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
                 f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
-                hint="each needs a home of its own for what its ranks write; on such a cluster use its Slurm head alone",
+                hint="each needs its own home for the files of its ranks; on such a cluster, use only its Slurm head",
             )
         names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 
 
 def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
-    """Raise the error of the machines that failed, if any; if some do not answer at all, it says how to try those by plain
-    ssh."""
+    """Raise the error of the machines that failed, if any. If some do not answer at all, the hint says how to try them with
+    plain ssh."""
     try:
         values(outcomes)
     except NoAnswer as error:
         silent = [outcome.node.typed for outcome in outcomes if isinstance(outcome.error, NoAnswer)]
         tries = " or ".join(f"ssh {_list_ssh_words(name)}" for name in silent[:4])
-        raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
+        raise NoAnswer(error.what, hint=f"test it with plain ssh: {tries}") from error
 
 
 def _list_ssh_words(name: str) -> str:
@@ -198,7 +198,7 @@ def _list_ssh_words(name: str) -> str:
 def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     """Return the nodes, each with the host key that it must show from now on.
 
-    Raises UnknownHosts for those whose key is not trusted, UnreachableError if one does not answer.
+    Raises UnknownHosts for the machines whose key is not trusted, UnreachableError if a machine does not answer.
     """
     unknown = [node for node in nodes if not node.host_key]
     outcomes = do_on_each(unknown, fetch_host_key)
@@ -215,7 +215,8 @@ def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
 
 
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
-    """Return the same error with advice: the expected key is in the learner's known hosts, or in the lab's record."""
+    """Return the error with advice: it depends on whether the expected key is in the learner's known hosts or in the lab's
+    record."""
     if len(route.host_keys) > 1:
         hint = f"if another machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
         add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"

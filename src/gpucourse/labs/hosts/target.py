@@ -42,7 +42,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return Health(labs={lab.stack: LabHealth(nodes=_inspect_lab(context, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
-        """End this program's runs and remove its folders; the machines stay unchanged."""
+        """End this program's runs and remove its folders; change nothing else."""
         self.take_down_reachable(context, deployment, receipt, {})
 
     def find_unreachable_nodes(self, context: Context, deployment: HostsDeployment) -> dict[str, str]:
@@ -70,7 +70,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
             receipt.forgotten = lab.list_forgotten(unreachable)
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
-        """Return advice: look at the machines again, or forget one that may never come back."""
+        """Return advice: try the machines again, or forget one that may never come back."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
@@ -79,7 +79,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return bool(request.hosts)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags for machines, their keys, their fingerprints, and whether runs may compute on a login node."""
+        """Return the flags for machines, their keys, their fingerprints, and permission to compute on a login node."""
         flags = {
             "--hosts": request.hosts,
             "--key": request.key,
@@ -89,13 +89,14 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for these flags: they have no meaning on nodes that this program creates."""
+        """Return the error for flags that make no sense on nodes that this program creates."""
         hint = f"gpucourse deploy {request.module} --target hosts"
         return UsageError(f"{', '.join(flags)}: only for machines that exist already", hint=hint)
 
 
 def _inspect_lab(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
-    """Return the health of a lab's nodes; if the lab cannot be inspected, the reason, so that the others are still shown."""
+    """Return the health of a lab's nodes or, if the lab cannot be inspected, the reason. The other labs can then still be
+    shown."""
     from gpucourse.labs.hosts.lab import open_hosts
 
     try:

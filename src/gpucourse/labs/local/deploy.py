@@ -1,4 +1,4 @@
-"""`deploy` on this computer: the record, then Terraform, then the readiness checks. If typed again, it repairs dead nodes."""
+"""`deploy` on this computer: the record, then Terraform, then the readiness checks. A repeated deploy repairs dead nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LocalProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
-    """Propose a new lab, or the repair of one, or another number of nodes for it; with `dry_run`, also plan it with Terraform.
+    """Propose a new lab, or the repair or the resizing of an existing one; with `dry_run`, also plan it with Terraform.
 
     Raises UsageError for a wrong module or count, MissingError without Terraform or without what namespaces need.
     """
@@ -97,7 +97,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
-    """Return what no existing node can change: if it differs, all nodes are recreated."""
+    """Return the properties that cannot be changed on existing nodes. If one differs, all nodes are recreated."""
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 
@@ -108,8 +108,8 @@ def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset
 
 
 def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[str]:
-    """Plan the changes of the proposal; return the addresses of nodes that do not answer and are replaced. Nothing is built: if
-    this fails, nothing of a lab without a record remains."""
+    """Plan the changes of the proposal; return the addresses of the nodes that do not answer and are to be replaced. Nothing is
+    built. If planning a new lab fails, nothing of it remains."""
     try:
         lab.terraform.prepare(watch)  # waits for a killed command's Terraform: a node that it is just finishing is not sick
         sick = [] if proposal.fresh else lab.sick()
@@ -131,14 +131,14 @@ def _check_count(module: Module, nodes: int | None) -> None:
 
 
 def _check_open_files(deployment: LocalDeployment) -> None:
-    """Check the system's limit of open files, up to which the process that hosts the nodes raises its own. Raises MissingError
-    if it is too low."""
+    """Check that the system's limit of open files is high enough for the process that hosts the nodes, which raises its own
+    limit up to it. Raises MissingError if it is too low."""
     count, file_limit = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     file_count = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
     if file_limit == resource.RLIM_INFINITY or file_count <= file_limit:
         return
     fewer = max(1, (file_limit - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
     raise MissingError(
-        f"{count} simulated nodes take {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
+        f"{count} simulated nodes need {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
         hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
     )

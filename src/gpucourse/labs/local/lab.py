@@ -27,12 +27,12 @@ def node_names(count: int) -> list[str]:
 
 
 def machine_names(deployment: LocalDeployment) -> list[str]:
-    """Return the names of all machines: under Slurm, a head besides the nodes that are counted."""
+    """Return the names of all machines: under Slurm, a head in addition to the counted nodes."""
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
 def inspect(paths: WorkspacePaths, deployment: LocalDeployment) -> list[NodeHealth]:
-    """Return the current health of each node of a deployment. Changes nothing, needs no Terraform and no SSH."""
+    """Return the current health of each node of a deployment. Changes nothing, and needs neither Terraform nor SSH."""
     return health.inspect(paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
@@ -45,9 +45,10 @@ def choose(
     unpack: bool = False,
     computer: Computer | None = None,
 ) -> None:
-    """Record what turns simulated nodes into separate machines; with `unpack`, fetch Slurm's packages if it is not installed.
+    """Record what turns simulated nodes into separate machines; with `unpack`, fetch Slurm's packages if Slurm is not
+    installed.
 
-    `computer` is this one, except in tests. Raises UsageError, or MissingError with what to install.
+    `computer` is this computer, except in tests. Raises UsageError, or MissingError that says what to install.
     """
     from gpucourse.labs.local import requirements
     from gpucourse.local.machines import link as cable
@@ -111,7 +112,7 @@ class SimulatedLab:
         return self.terraform.down(watcher)
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return what still exists, searched by process, port and folder."""
+        """Return what still exists, according to a search of the processes, ports and folders."""
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, self.deployment.ports)
 
     def end_everything(self) -> None:

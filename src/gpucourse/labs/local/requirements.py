@@ -1,5 +1,5 @@
-"""The requirements of simulated nodes on this computer. A simulated Slurm cluster needs programs, installed here or unpacked
-from packages into a folder; and machines of its own or, without namespaces, this computer alone."""
+"""The requirements of simulated nodes on this computer. A simulated Slurm cluster needs Slurm's programs, which are installed
+or unpacked from packages into a folder. Its nodes are separate machines or, without namespaces, all this one computer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _package(name: str, serves: str) -> Finding:
 
 
 def _slurm(context: Context) -> list[Finding]:
-    """Return what the module with a cluster needs on simulated nodes. Without it, the rest of the course is unaffected."""
+    """Return what the module with a Slurm cluster needs on simulated nodes. If that is missing, the rest of the course is
+    unaffected."""
     module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
     if module is None:
         return []
@@ -60,12 +61,12 @@ def _slurm(context: Context) -> list[Finding]:
         detail = f"{error}; needed for module {module.id} on simulated nodes"
         mend = f"{error.remedy}{way_without_root(context.environ, computer, f'gpucourse deploy {module.id}')}"
         return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
-    return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]
+    return [Finding(what="Slurm", state="ok", detail=f"unpacked in {layer}" if layer else find_program("slurmctld"))]
 
 
 @dataclass(frozen=True)
 class Computer:
-    """The abilities of this computer for simulated nodes as separate machines. A test passes one with its own answers."""
+    """The ability of this computer to run simulated nodes as separate machines. Tests pass one with their own answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
@@ -76,9 +77,9 @@ class Computer:
 
 
 def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
-    """Return the folder of packages to lay over the machines' programs: None if Slurm is installed, or not unpacked.
+    """Return the folder of packages to lay over the machines' programs; None if Slurm is installed, or not unpacked.
 
-    With `unpack`, they are fetched once. Raises MissingError, StorageError.
+    With `unpack`, the packages are fetched once. Raises MissingError, StorageError.
     """
     lacking = computer.unpackable()
     if lacking and unpack:
@@ -90,8 +91,8 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
-    """Return what to append to the command that installs Slurm: how `command` works without root's rights; empty if it
-    cannot."""
+    """Return a clause, to follow the command that installs Slurm, that says how `command` works without root's rights; return
+    an empty text if it cannot."""
     possible = computer.unpackable() and computer.can_unpack(environ)
     return f"; or, without root's rights: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 
@@ -101,8 +102,8 @@ def fall_back(
 ) -> None:
     """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
 
-    Raises MissingError if a link is requested as well, which only separate machines can have, if Slurm is not installed here,
-    or if this user has no account.
+    Raises MissingError if Slurm is not installed here, if this user has no account, or if a link is requested as well, since
+    only separate machines can have one.
     """
     command = f"gpucourse deploy {deployment.module}"
     if deployment.link:

@@ -39,7 +39,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         return build(context, proposal)
 
     def health(self, context: Context, labs: Sequence[LocalDeployment], *, ask_nodes: bool) -> Health:
-        """Return what the processes, ports and folders of the nodes show."""
+        """Return each node's health, according to its process, port and folder."""
         if not labs:
             return Health()
         from gpucourse.labs.local.lab import inspect
@@ -47,7 +47,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         return Health(labs={lab.stack: LabHealth(nodes=inspect(context.paths, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: LocalDeployment, receipt: Receipt) -> None:
-        """Take the lab down with Terraform; what it misses is found by process, port and folder."""
+        """Take the lab down with Terraform; then search for leftovers by process, port and folder."""
         from gpucourse.labs.destroy import take_down
         from gpucourse.labs.local.lab import open_simulated
 
@@ -65,7 +65,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         return [flag for flag, value in flags.items() if value]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for these flags: both are only for simulated nodes."""
+        """Return the error for flags that are only for simulated nodes."""
         value = f" {request.link}" if flags[0] == "--link" else ""
         return UsageError(
             f"{flags[0]}: only for simulated nodes", hint=f"gpucourse deploy {request.module} --target local {flags[0]}{value}"

@@ -1,5 +1,5 @@
-# What every lab on AWS promises, whatever its stack. The provider is mocked: nothing is asked of AWS. What the network, the nodes and the
-# storage promise by themselves is tested beside them.
+# The promises of every lab on AWS, whatever its stack. The provider is mocked: nothing is sent to AWS. The network, the nodes and the
+# storage have their own tests.
 
 mock_provider "aws" {
   mock_data "aws_ssm_parameters_by_path" {
@@ -49,12 +49,12 @@ run "two_nodes_head_first" {
       keys(node) == ["address", "gpus", "host_key", "instance_type", "mode", "name", "port", "private_address", "python", "role", "user"]
       && node.port == 22 && node.user == "ubuntu" && node.mode == "aws" && node.host_key == "" && node.address != "" && node.private_address != ""
     ])
-    error_message = "Every target of the course hands over nodes in this one shape."
+    error_message = "Every target of the course outputs nodes in this form."
   }
 
   assert {
     condition     = output.shared_address != "" && alltrue([for script in output.scripts : strcontains(script, "\nSHARED_ADDRESS=${output.shared_address}\n")])
-    error_message = "Checkpoints of one node are read by the other."
+    error_message = "Each node reads the other's checkpoints."
   }
 
   assert {
@@ -104,7 +104,7 @@ run "the_head_boots_the_release_of_the_nodes" {
   }
   assert {
     condition     = module.nodes.release == 26.04 && module.head[0].release == 26.04
-    error_message = "The Slurms of two releases do not speak with each other."
+    error_message = "The Slurms of two releases cannot communicate with each other."
   }
 }
 
@@ -115,7 +115,7 @@ run "anywhere_in_the_zone_where_there_is_no_room" {
   }
   assert {
     condition     = length(aws_placement_group.close) == 0 && length(output.nodes) == 2
-    error_message = "Without the group AWS finds room more often; the nodes are the same."
+    error_message = "Without the group, AWS has room more often; the nodes are the same."
   }
 }
 

@@ -1,4 +1,4 @@
-# What the network promises. Applied against a mocked provider, so that ids can be compared; nothing is asked of AWS.
+# The promises of the network, checked by an apply against a mocked provider, so that ids can be compared. Nothing is sent to AWS.
 
 mock_provider "aws" {}
 
@@ -31,7 +31,7 @@ run "nodes_reach_each_other_on_every_port" {
       && aws_vpc_security_group_ingress_rule.among_nodes.referenced_security_group_id == aws_security_group.nodes.id
       && aws_vpc_security_group_ingress_rule.among_nodes.cidr_ipv4 == null
     )
-    error_message = "NCCL, torchrun and NFS use ports that nobody knows beforehand; only the group itself is let in."
+    error_message = "NCCL, torchrun and NFS use ports that are not known beforehand; only the group itself has access."
   }
 }
 
@@ -44,7 +44,7 @@ run "rules_belong_to_the_one_group_and_go_with_it" {
         aws_vpc_security_group_egress_rule.all.security_group_id,
       ] : group == aws_security_group.nodes.id
     ])
-    error_message = "There is one group; every rule is its."
+    error_message = "There is one group, to which every rule belongs."
   }
 
   assert {
@@ -62,7 +62,7 @@ run "one_public_subnet_in_the_zone_that_was_chosen" {
       && aws_route_table_association.public.subnet_id == aws_subnet.public.id
       && aws_route_table_association.public.route_table_id == aws_route_table.public.id
     )
-    error_message = "The nodes stand in one zone of our own VPC and have public addresses."
+    error_message = "The nodes are in one zone of our own VPC and have public addresses."
   }
 }
 
@@ -86,14 +86,14 @@ run "a_stuck_deletion_is_told_within_minutes" {
         aws_internet_gateway.this.timeouts.delete, aws_route_table.public.timeouts.delete,
       ] : limit == "5m"
     ])
-    error_message = "Deleting what something still hangs on fails after five minutes, not after twenty."
+    error_message = "Deleting a resource that is still in use fails after five minutes, not after twenty."
   }
 }
 
 run "no_name_is_taken_after_a_killed_apply" {
   assert {
     condition     = startswith(aws_security_group.nodes.name_prefix, "gpucourse-w1-0123456789ab-") && startswith(aws_key_pair.learner.key_name_prefix, "gpucourse-w1-0123456789ab-")
-    error_message = "Names end in something new each time: what a killed Terraform forgot must not stop the next one."
+    error_message = "Names have a new suffix each time: a resource that a killed Terraform forgot must not stop the next one."
   }
 }
 

@@ -1,5 +1,5 @@
 output "user_data" {
-  description = "The script as the node runs it."
+  description = "The script that the node runs."
   value       = local.user_data
 }
 
@@ -9,6 +9,6 @@ output "user_data_gzip" {
 }
 
 output "bytes" {
-  description = "How many of the 16384 bytes that EC2 accepts are used."
+  description = "Number of bytes used, out of the 16384 that EC2 accepts."
   value       = floor(length(base64gzip(local.user_data)) * 3 / 4)
 }

@@ -1,5 +1,5 @@
 variable "node" {
-  description = "What the node is told about itself, written to /etc/gpucourse/node.env."
+  description = "Facts about the node, which are written to /etc/gpucourse/node.env."
   type = object({
     name           = string
     role           = string
@@ -25,7 +25,7 @@ variable "setup" {
 }
 
 variable "inference" {
-  description = "Whether the set-up also brings transformers and vLLM."
+  description = "Whether the set-up also installs transformers and vLLM."
   type        = bool
   default     = false
 }

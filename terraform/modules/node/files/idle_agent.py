@@ -1,10 +1,10 @@
-"""Ends this node when nobody has used it for a while. A timer runs it each minute; what it saw stands in idle.json.
+"""Ends this node when nobody has used it for a while. A timer runs it each minute; idle.json shows what it saw.
 
-A node is in use while it is being set up, while a hold stands, while a job of the course or of the scheduler is there, while
-an SSH session is open, or while a GPU works at 5% or more; and while another node of its lab is, where they share a folder.
-Once none of that holds for IDLE_SECONDS in one go, the node is powered off, which terminates the instance.
+A node is in use while it is being set up, during a hold, while there is a job of the course or of the scheduler or an open
+SSH session, or while a GPU works at 5% or more. If the lab's nodes share a folder, also while another node is in use.
+Once none of this was true for IDLE_SECONDS without a break, the node powers itself off, which terminates the instance.
 
-    /var/lib/gpucourse/ready, failed    set-up is over, one way or the other
+    /var/lib/gpucourse/ready, failed    the set-up has ended, one way or the other
     /var/lib/gpucourse/vllm             "installing UNTIL STEP" while vLLM is installed after the set-up
     /var/lib/gpucourse/hold             seconds since 1970 until which the agent must not act
     /var/lib/gpucourse/idle.json        the agent's last view, and its memory
@@ -25,17 +25,17 @@ JOB_MARK = b"GPUCOURSE_RUN_DIR="
 SSH_PORT = 22
 _ESTABLISHED = "01"  # in /proc/net/tcp
 _SAY = 'mkdir -p "$1" && echo "$3" >"$1/.$2" && mv "$1/.$2" "$1/$2"'
-_LAST_TIME = 1e11  # the year 5138: what is later was not meant as seconds
-_IN_USE_S = 180.0  # a node that was seen in use so recently still is: its agent looks each minute
-_GAP_S = 300.0  # not looked for longer than this: stopped, suspended or stuck, so nothing is known of the time between
+_LAST_TIME = 1e11  # the year 5138: a larger number was not meant as seconds
+_IN_USE_S = 180.0  # a node that was in use so recently counts as in use: its agent looks each minute
+_GAP_S = 300.0  # after a longer gap (stopped, suspended or stuck), nothing is known about the time between
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What there is to see at one moment. `gpu_percent` is that of the busiest GPU; None if none was asked or answered.
+    """The state of the node at one moment. `gpu_percent` is the busiest GPU's; None if no GPU was asked or answered.
 
-    `boot` tells one boot from the next; `hold_until` is in seconds since 1970; `jobs` says what runs, for people; `others` are
-    the nodes of the lab that are in use.
+    `boot` identifies the boot; `hold_until` is in seconds since 1970; `jobs` says what runs, for people; `others` are the nodes
+    of the lab that are in use.
     """
 
     now: float
@@ -46,12 +46,12 @@ class Sight:
     gpu_percent: float | None = None
     hold_until: float = 0.0
     others: tuple[str, ...] = ()
-    installing: str = ""  # the step at which the installation of vLLM is; empty when it is over
+    installing: str = ""  # the current step of the installation of vLLM; empty when it is over
 
 
 @dataclass(frozen=True)
 class View:
-    """What the agent concludes, and remembers for the next time.
+    """The agent's conclusion, which it remembers for the next time.
 
     `busy`: why the node is in use; empty while it is idle. `idle_since`: None while in use. `end`: power off now.
     """
@@ -66,7 +66,7 @@ class View:
 
 
 def decide(seen: Sight, before: View | None, limit_s: float) -> View:
-    """Whether the node is idle, since when, and whether it has been for `limit_s`."""
+    """Return whether the node is idle, since when, and whether for `limit_s`."""
     busy = reasons(seen)
     if busy:
         return View(seen.now, seen.boot, busy)
@@ -77,7 +77,7 @@ def decide(seen: Sight, before: View | None, limit_s: float) -> View:
 
 
 def reasons(seen: Sight) -> tuple[str, ...]:
-    """Why the node counts as in use, for people; empty when it does not."""
+    """Return why the node is in use, for people; empty if it is idle."""
     uses = []
     if not seen.set_up:
         uses.append("the set-up is not over")
@@ -88,7 +88,7 @@ def reasons(seen: Sight) -> tuple[str, ...]:
     uses += seen.jobs
     if seen.ssh_sessions:
         uses.append(f"SSH sessions: {seen.ssh_sessions}")
-    # A driver that does not answer keeps no node alive: no job and no session is there either, and the hours would be billed.
+    # A driver that does not answer must not keep a node alive: it has no job and no session, and the hours are billed.
     if seen.gpu_percent is not None and seen.gpu_percent >= BUSY_GPU_PERCENT:
         uses.append(f"GPU at {seen.gpu_percent:.0f}%")
     uses += [f"{name} is in use" for name in seen.others]
@@ -97,8 +97,8 @@ def reasons(seen: Sight) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Machine:
-    """This node, under `root` (empty on a node; a folder where it is tried). `lab` is the folder where the nodes of its lab say
-    that they are in use; empty if they share none."""
+    """This node, under `root` (empty on a node, a folder in tests). `lab` is the folder in which the nodes of its lab say that
+    they are in use; empty if they share none."""
 
     root: str = ""
     gpus: int = 0
@@ -106,8 +106,8 @@ class Machine:
     lab: str = ""
 
     def look(self) -> Sight:
-        """Everything that counts. The GPU is asked only where nothing else says that the node is in use: asking costs time
-        on the GPU, and a job there may be a measurement."""
+        """Return the state of the node. Query the GPU only if nothing else says that the node is in use: a query costs GPU
+        time, and a job there may be a measurement."""
         seen = Sight(
             now=time.time(),
             boot=self._read("/proc/sys/kernel/random/boot_id").strip(),
@@ -127,11 +127,11 @@ class Machine:
         return replace(seen, others=self.others_in_use(seen.now))
 
     def say_in_use(self, now: float) -> None:
-        """Tell the other nodes. By a program: a storage that does not answer holds nobody up for longer than it may take."""
+        """Tell the other nodes, with a program, so that storage that does not answer cannot block this one for long."""
         run_program("sh", "-c", _SAY, "sh", self.lab, self.name, f"{now:.0f}")
 
     def others_in_use(self, now: float) -> tuple[str, ...]:
-        """Return the nodes that said so a short while ago."""
+        """Return the nodes that said a short while ago that they are in use."""
         names = []
         for line in run_program("sh", "-c", 'cd "$1" && grep -H . -- node*', "sh", self.lab).splitlines():
             name, _, moment = line.partition(":")
@@ -140,7 +140,7 @@ class Machine:
         return tuple(names)
 
     def course_jobs(self) -> tuple[str, ...]:
-        """Return the runs of the course on this node: their processes carry a mark in the environment."""
+        """Return the runs of the course on this node, whose processes have a mark in their environment."""
         names = set()
         for pid in filter(str.isdigit, os.listdir(f"{self.root}/proc")):
             try:
@@ -152,7 +152,7 @@ class Machine:
         return tuple(f"run {name}" for name in sorted(names))
 
     def ssh_sessions(self) -> int:
-        """Open connections to the SSH server, of people, programs and other nodes."""
+        """Return the number of connections to the SSH server, from people, programs and other nodes."""
         count = 0
         for table in ("tcp", "tcp6"):
             for row in self._read(f"/proc/net/{table}").splitlines()[1:]:
@@ -161,13 +161,13 @@ class Machine:
         return count
 
     def read_installation_step(self) -> str:
-        """Return the step at which the installation of vLLM is; empty if none runs, or if its time is over."""
+        """Return the current step of the installation of vLLM; empty if none runs, or if its time is over."""
         state, _, rest = self._read("/var/lib/gpucourse/vllm").strip().partition(" ")
         until, _, name = rest.partition(" ")
         return name if state == "installing" and until.isdigit() and time.time() < float(until) else ""
 
     def hold_until(self) -> float:
-        """Until when the agent must not act; 0 without a hold, or with one that is no time."""
+        """Return until when the agent must not act; 0 without a hold, or if it is not a time."""
         try:
             until = float(self._read("/var/lib/gpucourse/hold").strip() or 0)
         except ValueError:
@@ -175,7 +175,7 @@ class Machine:
         return until if 0 <= until < _LAST_TIME else 0.0
 
     def last_view(self) -> View | None:
-        """Return what the agent remembers; None at first, or where that is damaged."""
+        """Return what the agent remembers; None at first, or if that is damaged."""
         try:
             known = json.loads(self._read("/var/lib/gpucourse/idle.json"))
             since = known["idle_since"]
@@ -184,7 +184,7 @@ class Machine:
             return None
 
     def remember(self, view: View) -> None:
-        """Store the view, whole or not at all."""
+        """Store the view, completely or not at all."""
         target = f"{self.root}/var/lib/gpucourse/idle.json"
         with open(f"{target}.new", "w", encoding="utf-8") as file:
             json.dump(asdict(view), file)
@@ -199,8 +199,8 @@ class Machine:
 
 
 def gpu_percent() -> float | None:
-    """How busy the busiest GPU is; None if the driver does not say. A GPU that is shared in parts (MIG) says nothing of
-    itself: it counts as fully busy while any program is on it."""
+    """Return how busy the busiest GPU is; None if the driver does not say. A GPU that is divided (MIG) reports no value: it
+    counts as fully busy while any program uses it."""
     shares = run_program("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits").split("\n")
     numbers = [float(share) for share in shares if share.strip().isdigit()]
     if any("N/A" in share for share in shares):
@@ -209,13 +209,13 @@ def gpu_percent() -> float | None:
 
 
 def scheduler_jobs() -> tuple[str, ...]:
-    """Jobs that the cluster's scheduler runs or keeps waiting, on whatever node."""
+    """Return the jobs that the cluster's scheduler runs or keeps waiting, on any node."""
     count = len(run_program("squeue", "--noheader").split("\n")) - 1
     return (f"jobs in the scheduler: {count}",) if count > 0 else ()
 
 
 def run_program(*command: str) -> str:
-    """Return what a program prints; empty if it is not there, fails or hangs."""
+    """Return a program's output; empty if it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -224,7 +224,7 @@ def run_program(*command: str) -> str:
 
 
 def main() -> int:
-    """Look once; power off when it is time."""
+    """Look once; power off if it is time."""
     root, shared = os.environ.get("GPUCOURSE_ROOT", ""), os.environ.get("SHARED_ADDRESS") and os.environ.get("SHARED_FOLDER")
     lab = f"{root}{shared}/.gpucourse/{os.environ.get('STACK', '')}/in-use" if shared else ""
     machine = Machine(root=root, gpus=int(os.environ.get("GPUS", "0")), name=os.environ.get("NAME", ""), lab=lab)

@@ -1,7 +1,8 @@
-"""Says what this node is and has, as the last step of its set-up: `python ready.py FILE` writes the file whole or not at all.
+"""Records what this node is and has, as the last step of its set-up: `python ready.py FILE` writes the file completely or not
+at all.
 
-Where the node has GPUs, its Python must see all of them through torch; the import also brings torch's libraries from the
-snapshot to the disk, so that the first exercise does not wait for them.
+If the node has GPUs, its Python must see all of them through torch. The import also copies torch's libraries from the snapshot
+to the disk, so that the first exercise does not wait for them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 
 
 def main(target: str) -> int:
-    """Write what this node has. 1 with a reason on stderr where torch does not see the GPUs."""
+    """Write what this node has. Return 1, with a reason on stderr, if torch does not see all the GPUs."""
     began = time.monotonic()
     wanted = int(os.environ["GPUS"])
     told = {name.lower(): os.environ[name] for name in ("NAME", "ROLE", "STACK", "PYTHON")}
@@ -48,14 +49,14 @@ def main(target: str) -> int:
 
 
 def ask_gpus(field: str) -> list[str]:
-    """Return what the driver says of one field, a GPU each."""
+    """Return the driver's value of one field for each GPU."""
     command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return [line.strip() for line in said.stdout.splitlines()]
 
 
 def os_name() -> str:
-    """Ubuntu 24.04.1 LTS and the like."""
+    """Return the name of the system, such as Ubuntu 24.04.1 LTS."""
     with open("/etc/os-release", encoding="utf-8") as file:
         for line in file:
             if line.startswith("PRETTY_NAME="):

@@ -1,8 +1,9 @@
-"""Writes transformers.txt and vllm.txt anew: what a node installs, each package by its version, all wheels by their checksum.
+"""Writes transformers.txt and vllm.txt again: the packages that a node installs, with their versions, and one checksum for all
+wheels.
 
-Run by `make lock`; needs uv and pip. EC2 takes 16 KB for all that a node is told at its first boot, which is too little for a
-checksum a package. So there is one for all: the SHA-256 of the sorted SHA-256 sums of the wheels that pip chooses on the
-course's images (x86-64, glibc 2.39), a line for each Python.
+Run by `make lock`; needs uv and pip. EC2 accepts 16 KB of data for a node's first boot, too little for a checksum of each
+package. So there is one checksum for each Python: the SHA-256 of the sorted SHA-256 sums of the wheels that pip chooses on the
+course's images (x86-64, glibc 2.39).
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PYTHONS = ("3.12", "3.13")  # those of the images; resolved for the last, which has fewer wheels
+PYTHONS = ("3.12", "3.13")  # the images' Pythons; versions are resolved for the last one, which has fewer wheels
 GLIBC = 39
-CONSTRAINTS = HERE.parents[3] / "constraints.txt"  # the transformers that was tried here
-# The first goes into the image's own environment, whose torch stays; the second is all of an environment of its own. Options
-# change between minor versions of vLLM.
+CONSTRAINTS = HERE.parents[3] / "constraints.txt"  # the version of transformers that was tested here
+# The first list goes into the image's environment, whose torch stays; the second fills a separate environment. vLLM is pinned,
+# because its options change between minor versions.
 LISTS = {"transformers": ["transformers", "psutil", "nvidia-ml-py", f"--constraint {CONSTRAINTS}"], "vllm": ["vllm==0.32.0"]}
 
 
 def resolve(wanted: list[str]) -> list[str]:
-    """All that is needed for it, a line `name==version` each."""
+    """Return everything that these packages need, one line `name==version` each."""
     command = [
         "uv", "pip", "compile", "--quiet", "--no-python-downloads", "--only-binary=:all:", f"--python-version={PYTHONS[-1]}",
         f"--python-platform=x86_64-manylinux_2_{GLIBC}", "--no-annotate", "--no-header", "--no-emit-index-url",
@@ -34,7 +35,7 @@ def resolve(wanted: list[str]) -> list[str]:
 
 
 def checksum(lines: list[str], python: str) -> str:
-    """Of the wheels that pip chooses for this Python."""
+    """Return the checksum of the wheels that pip chooses for this Python."""
     platforms = [f"manylinux_2_{minor}_x86_64" for minor in range(GLIBC, 4, -1)]
     platforms += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64", "linux_x86_64"]
     with tempfile.TemporaryDirectory() as folder:

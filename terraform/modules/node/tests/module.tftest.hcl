@@ -1,4 +1,4 @@
-# What a node promises. Applied against a mocked provider; nothing is asked of AWS.
+# The promises of a node, checked by an apply against a mocked provider. Nothing is sent to AWS.
 
 mock_provider "aws" {
   mock_data "aws_ssm_parameters_by_path" {
@@ -75,7 +75,7 @@ run "the_disk_has_room_beside_its_snapshot" {
   command = plan
   assert {
     condition     = alltrue([for node in aws_instance.node : node.root_block_device[0].volume_size == 150])
-    error_message = "EC2 refuses a disk that is smaller than the image's snapshot, and one that is full cannot hold vLLM."
+    error_message = "EC2 refuses a disk that is smaller than the image's snapshot, and a full disk has no room for vLLM."
   }
 }
 
@@ -86,7 +86,7 @@ run "disks_carry_every_tag" {
       for node in aws_instance.node :
       alltrue([for name, value in var.tags : node.volume_tags[name] == value]) && node.volume_tags["Node"] == node.tags["Node"]
     ])
-    error_message = "A disk without the tags would be found by no sweep."
+    error_message = "No search would find a disk without the tags."
   }
 }
 
@@ -102,7 +102,7 @@ run "the_first_image_that_is_there_is_taken" {
   command = plan
   assert {
     condition     = local.ami == "ami-00000000000000211" && alltrue([for node in aws_instance.node : node.ami == "ami-00000000000000211"])
-    error_message = "PyTorch 2.12 is absent here, so it is the next of the list."
+    error_message = "PyTorch 2.12 is absent here, so the next one in the list is used."
   }
 }
 
@@ -139,11 +139,11 @@ run "spot_is_asked_for_once_and_the_switch_makes_other_nodes" {
   }
   assert {
     condition     = alltrue([for node in aws_instance.node : node.instance_initiated_shutdown_behavior != "terminate"])
-    error_message = "The provider would ask EC2 to change what powering off does, which EC2 refuses for a spot instance that runs already."
+    error_message = "The provider would ask EC2 to change what powering off does, which EC2 refuses for a running spot instance."
   }
   assert {
     condition     = keys(aws_instance.node) == ["node0-spot", "node1-spot"]
-    error_message = "The market is in the key: a node that was on demand is another one."
+    error_message = "The market is part of the key, so a change of the market replaces the node."
   }
 }
 
@@ -160,7 +160,7 @@ run "another_type_makes_other_nodes" {
   }
   assert {
     condition     = length(setintersection([for node in aws_instance.node : node.id], values(run.a_node_to_start_from.ids))) == 0
-    error_message = "Changed in place an instance would be stopped, which a one-time spot instance cannot be."
+    error_message = "A change in place would stop the instance, which is impossible for a one-time spot instance."
   }
 }
 
@@ -171,7 +171,7 @@ run "a_placement_group_makes_other_nodes" {
   }
   assert {
     condition     = length(setintersection([for node in aws_instance.node : node.id], values(run.another_type_makes_other_nodes.ids))) == 0
-    error_message = "An instance does not move; it is made where it shall be."
+    error_message = "An instance cannot be moved, so it is replaced."
   }
 }
 
@@ -200,7 +200,7 @@ run "a_lab_at_work_is_not_rebuilt" {
   }
   assert {
     condition     = [for node in aws_instance.node : node.id] == values(run.without_the_placement_group_nodes_leave_it.ids)
-    error_message = "Nodes that somebody works on stay."
+    error_message = "Existing nodes, on which somebody may work, are not changed."
   }
   assert {
     condition = (
@@ -208,7 +208,7 @@ run "a_lab_at_work_is_not_rebuilt" {
       && output.scripts["node0"] != run.without_the_placement_group_nodes_leave_it.scripts["node0"]
       && aws_instance.node["node0-on-demand"].user_data_base64 == base64gzip(run.without_the_placement_group_nodes_leave_it.scripts["node0"])
     )
-    error_message = "A newer image and another script are for nodes that are made later."
+    error_message = "A newer image and another script apply only to nodes that are created later."
   }
 }
 
@@ -220,7 +220,7 @@ run "t3_has_its_whole_processor_from_the_start" {
   }
   assert {
     condition     = alltrue([for node in aws_instance.node : node.credit_specification[0].cpu_credits == "unlimited"])
-    error_message = "T3 starts without credits: at its baseline the first boot takes five times as long, while GPU nodes cost."
+    error_message = "T3 starts without credits: at its baseline the first boot takes five times as long, while GPU nodes cost money."
   }
 }
 
@@ -257,7 +257,7 @@ run "hands_over_the_number_of_gpus" {
   }
   assert {
     condition     = output.nodes[0].gpus == 4 && strcontains(output.scripts["node0"], "\nGPUS=4\n")
-    error_message = "The inventory and the first boot, which counts them, have the number that was given."
+    error_message = "The inventory and the first boot, which counts the GPUs, must have the given number."
   }
 }
 

@@ -1,4 +1,4 @@
-# What the shared storage promises.
+# The promises of the shared storage.
 
 mock_provider "aws" {}
 
@@ -29,7 +29,7 @@ run "mounted_within_the_zone_under_the_nodes_rules" {
       && aws_efs_mount_target.shared.subnet_id == "subnet-0123456789abcdef0"
       && aws_efs_mount_target.shared.security_groups == toset(["sg-0123456789abcdef0"])
     )
-    error_message = "The mount target stands in the nodes' subnet and group."
+    error_message = "The mount target is in the nodes' subnet and group."
   }
 
   assert {

@@ -1,4 +1,4 @@
-# What this stack adds to ../../modules/lab, whose promises are tested beside it. The provider is mocked: nothing is asked of AWS.
+# What this stack adds to ../../modules/lab, which has its own tests. The provider is mocked: nothing is sent to AWS.
 
 mock_provider "aws" {
   mock_data "aws_ssm_parameters_by_path" {
@@ -33,7 +33,7 @@ variables {
 run "one_node_with_a_t4" {
   assert {
     condition     = [for node in output.nodes : join(" ", [node.name, node.role, node.instance_type, node.gpus, node.python])] == ["node0 head g4dn.xlarge 1 /opt/pytorch/bin/python"]
-    error_message = "One node, the head of itself."
+    error_message = "One node, which is the head."
   }
 }
 

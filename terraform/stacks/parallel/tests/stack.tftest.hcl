@@ -1,4 +1,4 @@
-# What this stack adds to ../../modules/lab, whose promises are tested beside it. The provider is mocked: nothing is asked of AWS.
+# What this stack adds to ../../modules/lab, which has its own tests. The provider is mocked: nothing is sent to AWS.
 
 mock_provider "aws" {
   mock_data "aws_ssm_parameters_by_path" {
@@ -49,6 +49,6 @@ run "smaller_nodes_where_the_quota_holds_no_more" {
 
   assert {
     condition     = [for node in output.nodes : "${node.instance_type} ${node.gpus}"] == ["g4dn.xlarge 1", "g4dn.xlarge 1"]
-    error_message = "The type that is asked for is the type of every node."
+    error_message = "Every node has the requested type."
   }
 }

@@ -1,4 +1,4 @@
-# What this stack promises, checked without starting anything: every run only plans.
+# The promises of this stack, checked without starting anything: every run only plans.
 
 variables {
   stack        = "m03"
@@ -19,7 +19,7 @@ run "one_resource_a_node" {
 
   assert {
     condition     = length(terraform_data.node) == 3 && terraform_data.node[2].input == "/folder/with blanks/nodes/node2.json"
-    error_message = "A node's file lies in the nodes' folder, whatever that is called."
+    error_message = "A node's file is in the nodes' folder, whatever the folder's name."
   }
 }
 
@@ -33,7 +33,7 @@ run "another_count_makes_the_size_anew" {
 
   assert {
     condition     = local.count == 4 && terraform_data.size.triggers_replace[1] == local.count
-    error_message = "Only then are nodes removed that the lab no longer has."
+    error_message = "Otherwise, nodes that the lab no longer has would not be removed."
   }
 }
 
@@ -60,12 +60,12 @@ run "destroy_knows_everything_by_itself" {
 
   assert {
     condition     = join(" ", sort(keys(terraform_data.lab.input))) == "driver folder python spec"
-    error_message = "A destroy-time provisioner sees only its own resource, so the lab carries what taking it down needs."
+    error_message = "A destroy-time provisioner sees only its own resource, so the lab's resource has all the data for taking it down."
   }
 
   assert {
     condition     = terraform_data.lab.input.folder == "/folder/with blanks/nodes" && jsondecode(terraform_data.lab.input.spec).count == 0
-    error_message = "Where the lab goes, no node stays."
+    error_message = "No node may remain without the lab."
   }
 }
 
@@ -102,12 +102,12 @@ run "slurm_puts_a_head_before_the_nodes" {
 
   assert {
     condition     = length(distinct(values(local.addresses))) == 4 && strcontains(module.slurm.files["slurm.conf"], "SlurmctldHost=node0(10.77.0.10)") && strcontains(module.slurm.files["slurm.conf"], "PartitionName=gpu Nodes=node[1-3] ") && strcontains(module.slurm.files["slurm.conf"], "NodeName=node3 NodeAddr=10.77.0.13 CPUs=4 RealMemory=256000 Gres=gpu:1 ")
-    error_message = "Every machine has an address of its own, and Slurm knows it."
+    error_message = "Every machine has its own address, and Slurm has it too."
   }
 
   assert {
     condition     = module.slurm.files["gres.conf"] == "Name=gpu File=/dev/nvidia0\n" && module.slurm.files["mpi.conf"] == ""
-    error_message = "Without the device Slurm counts no GPU; without an mpi.conf 23.11 names wrong reasons."
+    error_message = "Without the device Slurm counts no GPU; without an mpi.conf, 23.11 gives wrong reasons."
   }
 }
 
@@ -122,7 +122,7 @@ run "slurm_on_one_host_leaves_ports_and_places_to_whoever_starts_it" {
 
   assert {
     condition     = [for spec in local.specs : "${jsondecode(spec).gpus} ${lookup(jsondecode(spec), "addresses", "none")}"] == ["0 none", "1 none", "1 none"]
-    error_message = "Its nodes are no machines; what Slurm is told of them is handed over all the same."
+    error_message = "Its nodes are not machines, but Slurm's data about them is passed on nevertheless."
   }
 
   assert {
@@ -131,12 +131,12 @@ run "slurm_on_one_host_leaves_ports_and_places_to_whoever_starts_it" {
       "SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock",
       "NodeName=node2 NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_node2@ CPUs=4 RealMemory=256000 Gres=gpu:1 State=UNKNOWN",
     ] : strcontains(jsondecode(local.specs[1]).slurm["slurm.conf"], "\n${line}\n")])
-    error_message = "Nothing of the system's own Slurm is named: no folder, no port, no user."
+    error_message = "The configuration contains nothing of the system's own Slurm: no folder, no port, no user."
   }
 
   assert {
     condition     = !can(regex("=/(var|run|etc)", jsondecode(local.specs[0]).slurm["slurm.conf"])) && jsondecode(local.specs[0]).slurm["gres.conf"] == "Name=gpu File=/dev/null\n"
-    error_message = "Its daemons keep what they write in a folder of their own."
+    error_message = "Its daemons write into their own folder."
   }
 }
 

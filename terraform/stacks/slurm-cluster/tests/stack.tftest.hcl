@@ -1,4 +1,4 @@
-# What this stack adds to ../../modules/lab, whose promises are tested beside it. The provider is mocked: nothing is asked of AWS.
+# What this stack adds to ../../modules/lab, which has its own tests. The provider is mocked: nothing is sent to AWS.
 
 mock_provider "aws" {
   mock_data "aws_ssm_parameters_by_path" {

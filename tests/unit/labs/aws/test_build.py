@@ -192,7 +192,7 @@ def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: P
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert not lab.running
     assert "without --spot" in caught.value.hint
-    assert any(event.text.endswith("So it is taken down") for event in events if isinstance(event, Note))
+    assert any(event.text.endswith("So the lab is taken down") for event in events if isinstance(event, Note))
     assert lab.deployment.inventory is None
 
 

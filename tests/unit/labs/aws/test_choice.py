@@ -55,7 +55,7 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
     for size in (None, "xlarge"):
         [again] = choices(context, DeployRequest(module="3", size=size))
         assert (again.instance_type, again.others) == ("g4dn.xlarge", ("g6.xlarge",))
-    with pytest.raises(UsageError, match=r"g4dn\.2xlarge instead of g4dn\.xlarge would be another lab"):
+    with pytest.raises(UsageError, match=r"g4dn\.2xlarge instead of g4dn\.xlarge would need a new lab"):
         choices(context, DeployRequest(module="3", size="2xlarge"))
 
 
@@ -86,16 +86,16 @@ def test_choices_of_several_gpus_are_labs_that_do_not_stand_in_for_each_other(co
     assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
     assert [choice.others for choice in choice_list] == [("g5.2xlarge",), ("g5.2xlarge",)]
     stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
-    with pytest.raises(UsageError, match="not in one place"):
+    with pytest.raises(UsageError, match="differ in region or market"):
         choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
 
 
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (DeployRequest(module="3", spot=True), "spot instead of on-demand would be another lab"),
+        (DeployRequest(module="3", spot=True), "spot instead of on-demand would need a new lab"),
         (DeployRequest(module="3", region="us-west-2"), "us-west-2 instead of us-east-2"),
-        (DeployRequest(module="3", ttl_s=7200.0), "--ttl is for a new lab"),
+        (DeployRequest(module="3", ttl_s=7200.0), "--ttl is only for a new lab"),
     ],
 )
 def test_choices_refuse_to_make_another_lab_of_one_that_exists(wish: DeployRequest, words: str, context: Context) -> None:

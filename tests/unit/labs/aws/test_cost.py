@@ -31,7 +31,7 @@ def test_cost_of_an_account_that_does_not_answer_is_that_of_the_ledger(context: 
     result = cost(context)
     assert [f"{usd:.2f}" for usd in (result.usd, result.usd_to_end, result.left_usd or 0)] == ["2.00", "6.00", "8.00"]
     assert [(part.name, f"{part.usd:.2f}") for part in result.exercises] == [("3.1", "1.00")]
-    assert "03-aws-t4: the account did not say what it costs now" in result.warnings[0]
+    assert "03-aws-t4: AWS did not report what it costs now" in result.warnings[0]
 
 
 def test_cost_of_a_run_on_a_destroyed_lab_comes_from_its_receipt(context: Context) -> None:

@@ -13,7 +13,7 @@ from gpucourse.labs.request import PreflightRequest
     [
         (PreflightRequest(region="ohio"), "is not the name of an AWS region"),
         (PreflightRequest(module="0"), "gpucourse deploy 0 --target local"),
-        (PreflightRequest(nodes=4), "--nodes: of which module?"),
+        (PreflightRequest(nodes=4), "--nodes needs --module"),
         (PreflightRequest(module="3", nodes=9), "module 3 accepts 1 to 8 nodes"),
     ],
 )

@@ -18,7 +18,7 @@ def test_more_time_names_the_gpu_of_several_labs_in_its_command(context: Context
 @pytest.mark.parametrize(
     ("hours", "words", "hint"),
     [
-        (0.01, "adds no time", "gpucourse extend 3 2h"),
+        (0.01, "at least one minute", "gpucourse extend 3 2h"),
         (69, "more than 72 hours after it was built", "at most: gpucourse extend 3 68h"),
         (1e9, "more than 72 hours after it was built", "at most: gpucourse extend 3 68h"),
     ],

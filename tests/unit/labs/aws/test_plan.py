@@ -121,7 +121,7 @@ def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Co
     with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
         plan.check_growth(Quotas(an_account(31.0)), larger, standing)
     first, ask = caught.value.hint.split("\n")
-    assert first == "--nodes 3 fits into the quota as it is"
+    assert first == "--nodes 3 fits the present quota"
     assert ask.startswith("gpucourse doctor --target aws --request-quota --module 3 --region us-east-2 --gpu t4 --nodes 5 (")
     account = an_account(0.0)
     account.answers["service-quotas", "get_service_quota"] = make_refusal("servicequotas:GetServiceQuota")
@@ -146,7 +146,7 @@ def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> N
     head, workers, burst, disk, throughput, address, _storage = lab_plan.charges
     assert [str(head.units), str(workers.units)] == ["1", "3"]
     assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
-    assert (throughput.what, str(throughput.units)) == ("1125 MB/s more of disk", str(3 * 375))
+    assert (throughput.what, str(throughput.units)) == ("1125 MB/s of additional disk throughput", str(3 * 375))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
     assert all(line.rate.source and line.rate.date for line in lab_plan.charges)
     assert lab_plan.per_hour == sum(line.per_hour for line in lab_plan.charges)

@@ -177,8 +177,8 @@ def test_wait_until_ready_looks_for_slurm_only_on_real_machines(world: World) ->
     assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
     world.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
     world.wait_until_ready()
-    assert [note.text for note in world.list_events(Note) if "so no Slurm is looked for" in note.text] == [
-        "node0, node1: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
+    assert [note.text for note in world.list_events(Note) if "so Slurm is not checked" in note.text] == [
+        "node0, node1: the machine reports that it is simulated and has no GPU, so Slurm is not checked"
     ]
     assert world.deployment.shared == "/shared"
 

@@ -26,7 +26,7 @@ def test_outlook_is_what_the_account_says_of_each_node(context: Context) -> None
     assert [(health.healthy, health.detail) for health in outlook.nodes] == [
         (True, "running (spot)"),
         (False, "has another address now, 203.0.113.8: gpucourse start 3"),
-        (False, "no such instance any more"),
+        (False, "the instance no longer exists"),
     ]
     assert (outlook.backstop, outlook.stopped, len(outlook.ended)) == ("none: its schedules are gone", False, 1)
     outlook = _make_outlook(context.paths, lab, {**answers, ("account", lab.stack): CredentialsError("they have expired")})

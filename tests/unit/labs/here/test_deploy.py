@@ -14,8 +14,8 @@ from tests.unit.labs.here.computer import with_python
 @pytest.mark.parametrize(
     ("request_", "error", "words"),
     [
-        (DeployRequest(module="3"), MissingError, "over 2 GPUs or more, and this computer has 1"),
-        (DeployRequest(module="2"), UsageError, "module 2 is about a cluster under Slurm, and this is one computer"),
+        (DeployRequest(module="3"), MissingError, "over 2 GPUs or more, but this computer has 1"),
+        (DeployRequest(module="2"), UsageError, "module 2 is about a cluster under Slurm, but this is one computer"),
         (DeployRequest(module="1", nodes=2), UsageError, "--nodes 2: this computer is one node"),
     ],
 )

@@ -14,7 +14,7 @@ from gpucourse.labs.request import DeployRequest
         ((), None, "no machines are named"),
         (("me@gpu1", " me@gpu1"), None, "named twice: me@gpu1"),
         (("a", "b"), 3, "--nodes 3: 2 machines are named"),
-        (tuple(f"gpu{number}" for number in range(65)), None, "65 machines: a lab has 64 at most"),
+        (tuple(f"gpu{number}" for number in range(65)), None, "65 machines: a lab may have at most 64"),
     ],
 )
 def test_propose_refuses_machines_before_it_looks_at_them(

@@ -50,5 +50,5 @@ def test_enter_says_how_to_try_a_machine_with_plain_ssh(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     with pytest.raises(NoAnswer, match=f"me@127.0.0.1:{port} does not answer SSH .*connection refused") as caught:
         enter(context, [f"me@127.0.0.1:{port}"], key=None, trust=[])
-    assert caught.value.hint == f"see whether plain ssh gets there: ssh -p {port} me@127.0.0.1"
+    assert caught.value.hint == f"test it with plain ssh: ssh -p {port} me@127.0.0.1"
     assert "node0" not in caught.value.what

@@ -1,4 +1,4 @@
-# What the first boot of a node promises, as far as its text shows. No provider, nothing is made.
+# The promises of a node's first boot, as far as its text shows. There is no provider, and nothing is created.
 
 variables {
   node = {
@@ -17,7 +17,7 @@ variables {
 run "fits_into_what_ec2_takes" {
   assert {
     condition     = output.bytes <= 12000
-    error_message = "EC2 takes 16384 bytes; a stack's own part needs room, too."
+    error_message = "EC2 accepts 16384 bytes, and a stack's own part needs room, too."
   }
 }
 

@@ -1,9 +1,9 @@
-# What the set-up of Slurm promises, as far as its text shows. No provider, nothing is made.
+# The promises of Slurm's set-up, as far as its text shows. There is no provider, and nothing is created.
 
 run "brings_every_file_of_etc_slurm" {
   assert {
     condition     = alltrue([for name in keys(module.slurm.files) : strcontains(output.setup, "\n${name}) cat <<'END_OF_SLURM_FILE'\n")])
-    error_message = "The files are those of the one template."
+    error_message = "The files come from the common template."
   }
 }
 
@@ -20,6 +20,6 @@ run "leaves_to_the_machines_what_only_they_know" {
 run "is_the_same_on_every_node_and_holds_no_key" {
   assert {
     condition     = length(output.setup) < 16384 && !can(regex("[A-Za-z0-9+/]{200}", output.setup))
-    error_message = "The head makes the key; neither user data nor state ever holds it."
+    error_message = "The head creates the key; it is never in user data or in the state."
   }
 }
