@@ -152,7 +152,7 @@ def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
     picture = Canvas(
         "A step taken apart",
         "Three bars: the step of one worker, of two workers and of four workers that share one batch. Each consists of an "
-        "ideal part, which halves each time, a small loss by slower computing, and communication, which grows. With "
+        "ideal part, which halves each time, a small loss due to slower computing, and communication, which grows. With "
         f"{workers} workers, {ideal_ms:.0f} ms are ideal and {sent_ms:.0f} ms are communication: a speed-up of {speedup:.2f}, "
         f"an efficiency of {speedup / workers:.0%}.",
         186,
