@@ -16,9 +16,9 @@ def draw_ring(ranks: int = 4) -> Canvas:
     picture = Canvas(
         "Ring AllReduce, step by step",
         f"A grid: {ranks} ranks one below the other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} "
-        "steps each rank sends one chunk to the next rank, which adds it; after them every rank holds one chunk that is summed "
-        f"over all ranks. In the other {ranks - 1} steps these chunks go round, until every rank holds all sums. Each rank "
-        f"has sent {2 * (ranks - 1)} chunks of a quarter, which is 2(n-1)/n of the tensor.",
+        "steps each rank sends one chunk to the next rank, which adds it; after these steps every rank holds one chunk that is "
+        f"summed over all ranks. In the other {ranks - 1} steps these chunks are passed on until every rank holds all sums. "
+        f"Each rank has sent {2 * (ranks - 1)} chunks, each a quarter of the tensor, which is 2(n-1)/n of it.",
         300,
     )
     held = [[{rank} for _ in range(ranks)] for rank in range(ranks)]  # held[rank][chunk]: whose numbers are in it
@@ -59,9 +59,9 @@ def draw_buckets() -> Canvas:
     spans, end = trace["spans"], max(span["to_us"] for span in trace["spans"])
     picture = Canvas(
         "Buckets during backward: a measured step of DDP",
-        f"Rows over {end / 1000:.0f} ms. Above, backward computes the gradients of eight layers, one after the other. Below, "
-        "a row for each bucket of two layers: its all-reduce begins as soon as both gradients are there, while backward goes "
-        f"on with the layers before them. {trace['what']}; {trace['where']}.",
+        f"Rows over {end / 1000:.0f} ms. Above, backward computes the gradients of eight layers, one after the other. Below "
+        "is a row for each bucket of two layers: its all-reduce begins as soon as both gradients are complete, while backward "
+        f"continues with the layers before them. Measured: {trace['what']}; {trace['where']}.",
         258,
     )
     left, scale = 92, (760 - 92 - 16) / end
@@ -120,9 +120,9 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
     picture = Canvas(
         "The bubble of a pipeline, with two schedules",
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
-        "under 1F1B each stage goes back as soon as it can. Both take equally long and have the same bubble, "
+        "under 1F1B each stage runs a backward pass as soon as it can. Both take equally long and have the same bubble, "
         f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}; but under 1F1B a stage holds at most as many "
-        "micro-batches as there are stages from it to the end, under GPipe all of them.",
+        "micro-batches as there are stages from it to the end; under GPipe it holds all of them.",
         346,
     )
     for chart, way in enumerate(("GPipe", "1F1B")):
@@ -151,9 +151,9 @@ def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
     workers, ideal_ms, _, sent_ms, speedup = bars[-1]
     picture = Canvas(
         "A step taken apart",
-        "Three bars: the step of one worker, of two and of four that share its batch. Each has an ideal part, which halves "
-        "each time, a little slower computing, and communication, which grows. With "
-        f"{workers} workers {ideal_ms:.0f} ms are ideal and {sent_ms:.0f} ms communication: a speed-up of {speedup:.2f}, "
+        "Three bars: the step of one worker, of two workers and of four workers that share one batch. Each consists of an "
+        "ideal part, which halves each time, a small loss due to slower computing, and communication, which grows. With "
+        f"{workers} workers, {ideal_ms:.0f} ms are ideal and {sent_ms:.0f} ms are communication: a speed-up of {speedup:.2f}, "
         f"an efficiency of {speedup / workers:.0%}.",
         186,
     )
