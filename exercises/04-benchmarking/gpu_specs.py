@@ -47,7 +47,7 @@ else:
         {"spec": "float32 peak, derived", "device": None, "sheet": None, "unit": "TFLOP/s"},
         {"spec": "memory bandwidth, derived", "device": None, "sheet": None, "unit": "GB/s"},
     ]  # fmt: skip
-    say("No GPU here: the column of the device shows what a processor has, and the rest stays empty. (local mode)")
+    say("No GPU here: the device column shows what the processor reports, and the rest stays empty. (local mode)")
 
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())

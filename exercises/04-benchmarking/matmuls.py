@@ -14,7 +14,7 @@ ROWS = 32
 
 @dataclass(frozen=True)
 class Product:
-    """`call` multiplies; `error` returns its largest error, as a share of the largest element (NaN stays NaN)."""
+    """One matrix product: `call` computes it, `error` returns its largest error as a share of its largest element, or NaN."""
 
     call: Callable[[], object]
     error: Callable[[], float]
@@ -36,7 +36,7 @@ def impossible(dtype: str, device: torch.device) -> str | None:
 
 
 def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
-    """Return two random matrices and the memory for their product; the call allocates nothing."""
+    """Create two random matrices and the memory for their product, so that the call allocates nothing."""
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)

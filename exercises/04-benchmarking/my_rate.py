@@ -1,9 +1,9 @@
-"""Your part of 4.2: what a device reached in a burst and what it sustained, from the times of single matrix products.
+"""Your part of 4.2: compute the burst and the sustained rate of a device from the times of single matrix products.
 
 You will learn    how operations are counted; why a rate is work over time, not a mean of rates; which half of a run counts
 You will produce  a `rates` that is right for any shape and any run
 Try it            gpucourse try 4.2
-Your part         the body of `rates`; keep its name, its parameters and the names in what it returns
+Your part         the body of `rates`; keep its name, its parameters and the names in its result
 Reading           modules/04-benchmarking/lesson.md, "Burst and sustained"
 """
 

@@ -52,7 +52,7 @@ say(f"{args.chunks} chunks through {args.buffers} buffers; units: copy in {units
 
 
 def run_in_one_stream(gpu: Any, chunks: int) -> None:
-    """Do the same work without any overlap, to compare with."""
+    """Do the same work without any overlap, for comparison."""
     stream = gpu.stream()
     for chunk in range(chunks):
         gpu.copy_in(stream, chunk, 0)
@@ -61,7 +61,7 @@ def run_in_one_stream(gpu: Any, chunks: int) -> None:
 
 
 def replay(way: str, run: Any, buffers: int) -> tuple[dict[str, Any], streams.Replay]:
-    """Replay a pipeline; return how long it takes, its hazards, the wrong chunks, and its timeline."""
+    """Replay a pipeline, and return how long it takes, its hazards, the wrong chunks, and its timeline."""
     replayed = streams.ReplayedDevice(args.chunks, buffers, units)
     run(replayed, args.chunks)
     spans = streams.replay(replayed.operations)

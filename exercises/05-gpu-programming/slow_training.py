@@ -1,4 +1,4 @@
-"""Slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
+"""Slow training: eight faults cost most of its time. Find them by measuring, repair them, and keep the results.
 
 You will learn    to profile before guessing; what a Python loop and reading a value cost; why one repair gains little
 You will produce  the speed-up of your training over the delivered one, measured in turn on the same data; both profiles
@@ -57,7 +57,7 @@ broken = None
 
 
 def time_training(train, data, epochs: int) -> tuple[float, object]:
-    """Return the seconds of one training run with all its work, until the device has finished; and what it returned.
+    """Return the seconds of one training run, until the device has finished all its work, and the result of the run.
 
     Raises ValueError if it did not call the model once in each step: its result then comes from a file or an earlier run.
     """
@@ -83,7 +83,7 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
 
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
-    """Return seconds and results of each way in each round. All ways of a round have the same data, each round has other
+    """Return seconds and results of each way in each round. All ways of a round get the same data; each round gets new
     data."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
@@ -116,7 +116,7 @@ def summarise(measured: list[tuple[float, object]]) -> dict:
 
 
 def write_profile(train, name: str) -> float | None:
-    """Write into a file where Python's functions and torch's operations spend the time; return how busy the GPU is, in
+    """Write into a file where Python's functions and torch's operations spend time. Return how busy the GPU is, in
     percent."""
     data = pipeline.make_data(PROFILED, SEED)
     train(*data, 1, device)
@@ -130,8 +130,8 @@ def write_profile(train, name: str) -> float | None:
 
 
 def repair_one_by_one() -> list[dict]:
-    """Return for each fault the speed-up if it alone is repaired, and the slow-down if it alone is left. Best of two, in
-    turn."""
+    """Return, for each fault, the speed-up if only that fault is repaired, and the slow-down if only that fault is left. Each
+    time is the better of two."""
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]
     for number in FAULTS:

@@ -1,4 +1,4 @@
-"""The bytes that the operations of torch read and write: every operand once, every result once, views not at all.
+"""Count the bytes that the operations of torch read and write: every operand once, every result once, views not at all.
 
 What stays in a cache between two operations is counted, too: this is what a program asks for, not what memory delivers.
 """
@@ -48,7 +48,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's numbers, with the indices of a sparse one; what `expand` repeats counts once."""
+    """Return the bytes of a tensor's numbers, and of the indices of a sparse tensor. Numbers that `expand` repeats count once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1

@@ -1,4 +1,4 @@
-"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
+"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, and signals with a known pulse.
 
 Needs only torch; it is uploaded with the script.
 """
@@ -35,7 +35,7 @@ def find_fast_length(least: int) -> int:
 
 
 def real_transform_flops(length: int) -> float:
-    """Return the operations that count for an FFT of `length` real numbers, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+    """Return the operations that count for an FFT of `length` real numbers: 2.5 N log2 N, half of a complex FFT's 5 N log2 N.
 
     This is the convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
     """
@@ -70,7 +70,7 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Return the forward transforms that were not of signals: those without a transform back."""
+        """Return the number of forward transforms without a transform back: those of the template."""
         return self.forward_rows - self.inverse_rows
 
 
@@ -87,7 +87,7 @@ def record(count: int, samples: int, points: int, seed: int) -> Recording:
     """Return noise of standard deviation 1 with one pulse per signal, a tone that rises from 0 to 0.4 cycles per sample.
 
     If a signal has room, it also contains the last half of a louder pulse at its beginning and the first half of one at its
-    end: there is no pulse there, but if you join its ends into a ring, you find one.
+    end: there is no pulse there, but a signal whose ends are joined into a ring has one.
     """
     random = torch.Generator().manual_seed(seed)
     time = torch.arange(points, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the roof is the loop that moved the most bytes a second, wherever it is in the list."""
+"""Judges a repaired copy: its roof must be the loop that moved the most bytes a second, wherever it is in the list."""
 
 from __future__ import annotations
 

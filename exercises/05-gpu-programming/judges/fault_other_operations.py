@@ -1,4 +1,4 @@
-"""Judges a repaired copy of fused_norm.py: the operations that are counted are those that a GPU runs."""
+"""Judges a repaired copy of fused_norm.py: it must count the operations that a GPU runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Counter(TorchDispatchMode):
         self.operations, self.bytes = 0, 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation of torch passes here."""
+        """Count one operation of torch."""
         results = function(*args, **(kwargs or {}))
         self.operations += 1
         self.bytes += sum(item.nbytes for item in tree_iter((args, kwargs, results)) if isinstance(item, torch.Tensor))

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of an operation is its own, without that of the operations that it calls."""
+"""Judges a repaired copy: it must list each operation with its own time, without the operations that it calls."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Events(list[Event]):
     """The result of the profiler."""
 
     def table(self, **_: object) -> str:
-        """Return the judge ignores the table."""
+        """Return an empty text: the judge ignores the table."""
         return ""
 
 
 class Recording:
-    """A profiler that has recorded these events."""
+    """A profiler that has recorded the given events."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = Events(events)

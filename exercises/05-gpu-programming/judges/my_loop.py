@@ -92,7 +92,7 @@ WAYS = {
     ),
     "divided-twice": Way(
         "the optimizer took gradients that are {times:,.0f} times too small: they were divided twice, or clipped while they "
-        "were still scaled. call scaler.unscale_(optimizer) before anything that looks at gradients",
+        "were still scaled. Call scaler.unscale_(optimizer) before anything that looks at gradients",
         (
             "        scaler.step(optimizer)\n",
             "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        scaler.step(optimizer)\n",
@@ -106,7 +106,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Return where it computes and which values it reads, then the numbers, then the formats."""
+    """Judge where it computes and which values it reads, then the numbers, then the formats."""
     import loops
 
     torch.set_num_threads(1)

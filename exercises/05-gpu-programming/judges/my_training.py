@@ -1,4 +1,4 @@
-"""Judges my_training.py of 5.9: the same results on data that it has never seen, and none of the eight faults left."""
+"""Judges my_training.py of 5.9: it must give the same results on new data, and have none of the eight faults left."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SAMPLES, EPOCHS, TOLERANCE, INPUTS_OFF = 256, 2, 1e-4, 1e-3
 CPU = torch.device("cpu")
 WAYS = {
     "other-steps": Way(
-        "it took {steps} steps, but {epochs} epochs of {samples} samples in batches of {batch} have {right}. Fewer and "
-        "larger steps are another training: it learns something else",
+        "it took {steps} steps, but {epochs} epochs of {samples} samples in batches of {batch} have {right}. With "
+        "fewer and larger steps, the model learns something else",
         ("split(BATCH)", "split(2 * BATCH)"),
     ),
     "skips-samples": Way(
@@ -124,7 +124,7 @@ OF_FAULT = {
 
 
 def judge(part: Part) -> None:
-    """Judge the same training, then that nothing is kept between calls, then the faults one by one."""
+    """Judge the results, then whether anything is kept between calls, then the faults one by one."""
     import pipeline
     import training_watch
 
@@ -143,7 +143,7 @@ def judge(part: Part) -> None:
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """Return the right losses, accuracies and weights: those of the training with every repair but that of float64."""
+    """Return the right losses, accuracies and weights: those of the training with every repair except that of float64."""
     return training_watch.convert_outcome(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 
@@ -152,7 +152,7 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
     losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
     if not observation.steps:
         raise Verdict(
-            "failed", "no-model", "no step called the model of make_model with a batch: use that model, the judge watches it"
+            "failed", "no-model", "no step called the model of make_model with a batch: use that model, because the judge watches it"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
     if observation.inputs_off > INPUTS_OFF:
