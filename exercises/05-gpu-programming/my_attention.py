@@ -43,7 +43,7 @@ def attend(
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, block_q: int, block_k: int) -> torch.Tensor:
-    """Return the attention of all heads. q, k and v have the shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
+    """Return attention for all heads. q, k and v have shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
     heads, length, d = q.shape
     out = torch.empty_like(q)
     attend[triton.cdiv(length, block_q), heads](

@@ -13,7 +13,7 @@ from __future__ import annotations
 def find_bound(kernel: str, n: int, ridge: float) -> str:
     """Return "memory" or "compute": the limit of the kernel on a device whose ridge is `ridge` operations per byte.
 
-    The kernels, in float32 (4 bytes per number). Each array is read or written once; ignore what is small compared with the arrays.
+    The kernels, in float32 (4 bytes per number). Each array is read or written once; ignore what is small compared with them.
       saxpy       y = a * x + y, x and y of n numbers
       layer norm  n rows of 1024 numbers, 8 operations per number, into another array
       stencil     a step of the heat equation on n x n points into another grid, 6 operations per point

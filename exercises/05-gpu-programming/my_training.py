@@ -19,7 +19,7 @@ from torch import nn
 def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.device):
     """Train the model of `make_model` with SGD, and return the loss of each step, the accuracy of each epoch, and the model.
 
-    `rows`: for each sample 128 whole numbers from 0 to 255, which are normalised with MEAN and STD. `labels`: their classes. Each
+    `rows`: for each sample 128 whole numbers from 0 to 255, which are normalised with MEAN and STD. `labels`: the classes. Each
     epoch takes the samples in the order of `make_order`, BATCH at a time, and each step calls the model once. The accuracy is
     that of the outputs of the epoch's steps. Losses and accuracies are each a tensor or a list of numbers. They and the
     weights are compared with those of this version, to 0.0001: float32 is precise enough for that, 16 bits are not.

@@ -32,7 +32,7 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """Return the profile of one call, which should be warmed up. `trace` is the file to which it is written as a Chrome trace."""
+    """Return the profile of one call, which should be warmed up. `trace` is the file for it as a Chrome trace."""
     on_gpu = device.type == "cuda"
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     with profile(activities=supported_activities() & activities) as profiler:

@@ -243,8 +243,8 @@ def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
-    """Yield orders of execution that streams and events permit: first the latest, then for some of the hazards one
-    in which the second of the two comes before the first."""
+    """Yield orders of execution that streams and events permit: first the one that always takes the latest
+    operation, then, for some of the hazards, one in which the second of the two operations comes before the first."""
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
     ancestors = _find_ancestors(operations)

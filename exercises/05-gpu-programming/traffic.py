@@ -48,7 +48,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's numbers, and of the indices of a sparse tensor. Numbers that `expand` repeats count once."""
+    """Return the bytes of a tensor's numbers, and of a sparse tensor's indices. Numbers that `expand` repeats count once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1

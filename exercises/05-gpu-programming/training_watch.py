@@ -54,7 +54,7 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """Observations of a training run. `counts`: how often each fault occurs, by its number (see HOW); `lines`: the line at fault, if
+    """Observations of a training run. `counts`: the count of each fault, by number (see HOW); `lines`: the line at fault, if
     known."""
 
     losses: torch.Tensor

@@ -197,7 +197,7 @@ def write_page(device: str, counted_rows: Sequence[Mapping[str, Any]], timed: Se
               _show(row["percent_of_library"], 1)) for row in timed],
         )  # fmt: skip
     else:
-        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator counts accesses, but measures no times."]
+        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator counts accesses, but no times."]
     lines += ["", "## Published: float32, n = 4096, on other cards in other computers", ""]
     lines += _table(
         ("version", *(f"{card['gpu']}, GFLOP/s (% of the library)" for card in PUBLISHED)),

@@ -1,6 +1,6 @@
-"""The model of 6.1 and its training step, with each technique that saves memory; and what such a training holds.
+"""The model of 6.1 and its training step, with each technique that saves memory; and the memory that training takes.
 
-`train` is one step with everything that a technique of the menu changes. `measure` runs some steps of any function that trains,
+`train` takes one step with the changes of a technique in the menu. `measure` runs some steps of any function that trains,
 and returns memory by stage, operations, time and losses.
 """
 
@@ -115,7 +115,7 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """Take one step on one batch; return its mean loss over all tokens. `enter` is called at the beginning of each stage of the
+    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the beginning of each stage of the
     step."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
@@ -136,8 +136,8 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """Yield the tensors that training holds before the optimizer steps: weights, gradients, the optimizer's state for
-    each."""
+    """Yield the tensors that training holds before the optimizer steps: weights, gradients, and the optimizer's
+    state for each."""
     for parameter in model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -184,12 +184,12 @@ def measure(
 
 
 def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
-    """Return the first of these with the same training as the plain step that fitted; None if none did."""
+    """Return the first result that fitted and trains as the plain step does, or None if there is none."""
     return next((result for result in results if result[0].same_training and not result[1].error), None)
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Keep, of the final weights of training runs, only those of the reference: a copy of a GPU's model takes gigabytes of the
+    """Of the final weights of training runs, keep only those of the reference: a copy of a GPU's model takes gigabytes of the
     node's memory."""
     reference = find_reference(results)
     for result in results:
@@ -258,13 +258,13 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was seen so far."""
+        """Discard what was seen so far."""
         self.stages: dict[str, int] = {}
         self.calls, self.stage = 0, "step"
         self.memory.reset_peak()
 
     def enter(self, stage: str) -> None:
-        """Begin a stage: the peak so far was that of the one before."""
+        """Begin a stage, and record the peak so far as that of the previous one."""
         self.stages[self.stage] = max(self.stages.get(self.stage, 0), self.memory.peak())
         self.stage = stage
         self.memory.reset_peak()

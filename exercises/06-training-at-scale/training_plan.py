@@ -1,6 +1,6 @@
-"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on the ranks at hand.
+"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on these ranks.
 
-You will learn    what limits a large training (memory, a link, the bubble), and how to find out before renting a GPU
+You will learn    what limits training at scale (memory, a link, the bubble), and how to find out before renting a GPU
 You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does
 Run it            python training_plan.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=16 --steps=5
                   torchrun --nproc-per-node=4 training_plan.py      (four GPUs)
@@ -45,7 +45,7 @@ SEED, HEADS, NO_FAULT = 0, 8, "no fault"
 HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a plan for training a large model, and its form on the ranks at hand")
+parser = argparse.ArgumentParser(description="a plan for training a large model, and its form on these ranks")
 parser.add_argument(
     "--target", type=str, default="planned", choices=["planned", *TARGETS], help="planned: that of my_plan.yaml"
 )

@@ -13,10 +13,10 @@ PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, fig
 
 
 def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
-    """Add to the row of each stage what my_zero.py returns, and by how many bytes that differs from what was counted.
+    """Add to the row of each stage the results of my_zero.py, and their differences in bytes from what was counted.
 
     Return the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, the rows
-    have no such keys, the difference is None, and the error takes the place of "no error".
+    have no such keys, the difference is None, and the error replaces "no error".
     """
     try:
         import my_zero

@@ -96,7 +96,7 @@ def batch(step: int) -> torch.Tensor:
 
 
 def divide(stage: int, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return the model and its AdamW at a stage of ZeRO, as torch has it."""
+    """Return the model and its AdamW at a stage of ZeRO, as torch implements it."""
     if stage >= 2:
         virtual_ranks.shard(model, mesh, free_after_forward=stage == 3)
         return model, torch.optim.AdamW(model.parameters(), **ADAMW)
@@ -111,7 +111,7 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """Take one step; return the most that this rank holds of each kind, and what it sends."""
+    """Take one step. Return its loss, the most that this rank holds of each kind, and what it sends."""
     between, written_before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps; return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
+    """Take all steps, and return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -155,7 +155,7 @@ def train(net: nn.Module, optimizer: object) -> dict[str, object]:
 
 
 def measure_peak(call) -> tuple[dict[str, object], int | None]:
-    """Return what `call` returns, and the peak of the GPU memory that it took on the fullest rank; None without a GPU."""
+    """Return the result of `call`, and its peak of GPU memory on the fullest rank, or None without a GPU."""
     if device.type != "cuda":
         return call(), None
     gc.collect()
@@ -230,7 +230,7 @@ def measure_collectives() -> list[dict[str, object]]:
 
 
 def measure_sharded() -> tuple[dict[str, object] | None, str]:
-    """Run the learner's optimizer in the same training; return its row, and the error with which it ended on any rank."""
+    """Run the same training with the learner's optimizer. Return its row, and the error with which it ended on any rank."""
     result, failure = None, None
     try:
         import my_sharded

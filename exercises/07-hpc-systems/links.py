@@ -21,7 +21,7 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 
 
 class Links:
-    """Moves up to `most` bytes over each link. Use it in a `with`: the other process ends with it."""
+    """Moves up to `most` bytes over each link. Use it in a `with`: the other process ends with the block."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -152,7 +152,7 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
     losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
     if not observation.steps:
         raise Verdict(
-            "failed", "no-model", "no step called the model of make_model with a batch: use that model, because the judge watches it"
+            "failed", "no-model", "no step called the model of make_model with a batch: use that model, which the judge watches"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
     if observation.inputs_off > INPUTS_OFF:

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of the single file begins before its slices are gathered, and ends when it is on disk."""
+"""Judges a repaired copy: it must time the single file from before the slices are gathered until it is on disk."""
 
 from __future__ import annotations
 

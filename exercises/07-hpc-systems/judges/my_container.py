@@ -54,7 +54,7 @@ WORDS = ["two words", "$HOME"]
 
 
 def judge(part: Part) -> None:
-    """One program, and what it sees from inside."""
+    """Judge what one program sees from inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: it sees the host's processes, has its name, and can write")
     reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
@@ -77,5 +77,5 @@ def judge(part: Part) -> None:
     if view["writable"]:
         raise part.wrong("root-writable", places=", ".join(view["writable"][:4]))
     part.note(
-        f"the program sees {view['pids']} of {host_view['pids']} processes, is called container, and can write only to /tmp"
+        f"the program sees {view['pids']} of {host_view['pids']} processes, has the hostname container, and can write only to /tmp"
     )

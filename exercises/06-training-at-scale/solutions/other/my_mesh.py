@@ -8,12 +8,12 @@ ORDER = ("dp", "pp", "tp")
 
 
 def strides(sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """By how many ranks the next coordinate of each dimension is further on."""
+    """Return the distance in ranks between two neighbouring coordinates of each dimension."""
     return {name: math.prod(sizes[inner] for inner in order[at + 1 :]) for at, name in enumerate(order)}
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Return the rank over the stride of a coordinate, modulo its size."""
+    """Divide the rank by the stride of each coordinate, modulo its size."""
     return {name: rank // stride % sizes[name] for name, stride in strides(sizes, order).items()}
 
 
@@ -25,7 +25,7 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Rank by rank: what it sends to the next rank in each dimension, and gets back from the next stage, if on another node."""
+    """Add up, rank by rank, what it sends to the next rank and gets back from the next stage, if that is on another node."""
     total = 0.0
     for name, stride in strides(sizes, order).items():
         size = sizes[name]
