@@ -101,7 +101,7 @@ def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank that has the least.
+    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank with the least.
 
     ZeroRedundancyOptimizer does so, and takes the first of several such ranks.
     """

@@ -115,7 +115,7 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the beginning of each stage of the
+    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage of the
     step."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)

@@ -22,7 +22,7 @@ PARTS = {  # torch's names for what memory is used for
 
 
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
-    """Shard `model` in place with FSDP: block by block, then the rest. If weights are not freed, they stay whole from forward to
+    """Shard `model` in place with FSDP: block by block, then the rest. Weights that are not freed stay whole from forward to
     backward."""
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)

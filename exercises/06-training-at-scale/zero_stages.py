@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps, and return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
+    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:

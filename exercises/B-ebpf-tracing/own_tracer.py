@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parent
 FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="your tracer of memory beside the ledger of the engine that it traces")
+parser = argparse.ArgumentParser(description="your memory tracer, compared with the ledger of the engine that it traces")
 parser.add_argument("--seed", type=int, default=1, help="determines the sizes, and with them every number")
 parser.add_argument("--layers", type=int, default=6, help="layers of the engine, 4 to 9")
 parser.add_argument("--tokens", type=int, default=8, help="tokens that most requests generate")

@@ -56,7 +56,7 @@ for row in rows:
     say(f"{row['policy']:11} {'holds' if row['holds'] else row['why']}")
 say(f"the API server: {refusal or 'accepts it'}")
 if not manifests.has_schemas():
-    say("Kubernetes' own schemas: not checked, kubernetes-validate is not installed here")
+    say("Kubernetes' own schemas: not checked, because kubernetes-validate is not installed here")
 
 # --- the pod -------------------------------------------------------------------------------------------------------------
 no_cluster = cluster.find_reason() if device.type == "cuda" or args.engine == "vllm" else "there is no GPU here"

@@ -132,7 +132,7 @@ def find(name: str, library: Path | None = None) -> Tracer:
 def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
     """Count the calls of an engine while the block runs. The block has to end before the engine does.
 
-    Raises TracerFailed if it does not start or end.
+    Raises TracerFailed if the tracer does not start or end.
     """
     result = Trace(tracer.name)
     with tracer.count(engine.pid, engine.library) as counters:
@@ -157,7 +157,7 @@ def _fill(result: Trace, counters: Counters) -> None:
 
 
 def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
-    """Return the upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
+    """Return the upper end, in microseconds, of the bucket with this percentile of the calls, or None without calls."""
     remaining = sum(times.values()) * percent / 100
     for power, number in sorted(times.items()):
         remaining -= number

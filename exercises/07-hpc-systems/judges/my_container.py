@@ -77,5 +77,5 @@ def judge(part: Part) -> None:
     if view["writable"]:
         raise part.wrong("root-writable", places=", ".join(view["writable"][:4]))
     part.note(
-        f"the program sees {view['pids']} of {host_view['pids']} processes, has the hostname container, and can write only to /tmp"
+        f"the program sees {view['pids']} of {host_view['pids']} processes, is named container, and can write only to /tmp"
     )

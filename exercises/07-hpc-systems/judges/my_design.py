@@ -14,7 +14,8 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "gpu-alone": Way(
-        "you passed through only the GPU, but all functions of an IOMMU group can access each other's memory: {right} go together",
+        "you passed through only the GPU, but all functions of an IOMMU group can access each other's memory: "
+        "{right} go together",
         ('kind != "0604"]', "address == gpu]"),
     ),
     "bridges-too": Way(

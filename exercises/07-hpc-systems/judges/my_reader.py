@@ -50,8 +50,8 @@ WAYS = {
          "                    ready = ready[batch:]\n", "            yield ready\n            ready = []\n"),
     ),
     "whole-file": Way(
-        "{mib:.1f} MiB of a file with {file:.1f} were in memory at the same time. Two windows of records are allowed: a shard may "
-        "be larger than the memory",
+        "{mib:.1f} MiB of a file with {file:.1f} were in memory at the same time. Two windows of records are allowed: a shard "
+        "may be larger than the memory",
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(

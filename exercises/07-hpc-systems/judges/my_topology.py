@@ -186,7 +186,8 @@ def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
-    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest wrong one."""
+    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest
+    wrong answer."""
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
     wrong = [at for at in range(len(answers)) if scores[at] != best[at]]

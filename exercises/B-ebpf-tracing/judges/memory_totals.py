@@ -1,4 +1,4 @@
-"""The judgement of my_trace.bt and my_preload.c of B.3: one workload with frees, a leak and failed calls, and its ledger."""
+"""Judge my_trace.bt and my_preload.c of B.3 by one workload with frees, a leak and failed calls, and by its ledger."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def folder() -> Path:
 
 
 def _other(label: str, answer: object, right: object) -> Verdict:
-    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger {_show(right)}", CASE)
+    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger says {_show(right)}", CASE)
 
 
 def _show(value: object) -> str:
