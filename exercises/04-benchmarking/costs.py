@@ -1,4 +1,4 @@
-"""The cost of tokens, from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
+"""Compute the cost of tokens from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Product:
 
 
 def impossible(dtype: str, device: torch.device) -> str | None:
-    """Return why this device cannot multiply this format in hardware; None if it can. Emulation does not count."""
+    """Return why this device cannot multiply this format in hardware, or None if it can. Emulation does not count."""
     if device.type == "cpu":
         return None if dtype in {"float64", "float32", "bfloat16"} else f"{dtype} is for GPUs"
     capability = torch.cuda.get_device_capability(device)

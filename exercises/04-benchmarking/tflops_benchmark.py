@@ -67,7 +67,7 @@ if derived:
 
 
 def limit(dtype: str) -> float | None:
-    """Return the possible TFLOP/s: the peak of the data sheet or the derived one; for a CPU, a limit that none reaches."""
+    """Return the limit in TFLOP/s: the peak of the data sheet or the derived one; for a CPU, a rate that none reaches."""
     if gpu:
         return gpu.peak_tflops(dtype)
     if derived:

@@ -42,7 +42,7 @@ def build(file: Path, folder: Path) -> emulator.Program:
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """Return the code between the braces of a kernel, without comments and strings; None if there is no such kernel."""
+    """Return the code between the braces of a kernel, without comments and strings, or None if there is no such kernel."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:

@@ -22,8 +22,8 @@ NAME = 60  # characters
 class Profile:
     """`rows`: the operations with the largest own time; `text`: the whole table.
 
-    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None if the GPU's times are not known; then the
-    rows have the processor's times.
+    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran. If the GPU's times are not known, it is
+    None, and the rows have the processor's times.
     """
 
     rows: list[dict[str, object]]
@@ -32,7 +32,7 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """Return the profile of one call, which should be warmed up. `trace` is the file for it as a Chrome trace."""
+    """Return the profile of one call, which should be warmed up. `trace` is a file to write it to as a Chrome trace."""
     on_gpu = device.type == "cuda"
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     with profile(activities=supported_activities() & activities) as profiler:

@@ -37,7 +37,7 @@ class Variant:
     a launch would pass.
 
     The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. For every
-    other whole number the compiler gets what it would at a launch: whether it is a multiple of 16. Tensors of torch begin at
+    other whole number the compiler gets what it gets at a launch: whether it is a multiple of 16. Tensors of torch begin at
     multiples of 16.
     """
 

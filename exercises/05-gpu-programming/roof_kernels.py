@@ -65,7 +65,8 @@ def find_last_cache(device: torch.device) -> int | None:
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """Return the side of a square array of four times the last cache, or of `most_bytes` if that is less or it is unknown."""
+    """Return the side of a square array of four times the last cache, but of at most `most_bytes`. If the cache is unknown,
+    the array has `most_bytes` bytes."""
     array_bytes = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
     return math.isqrt(array_bytes // 4)
 

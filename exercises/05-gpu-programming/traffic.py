@@ -28,7 +28,7 @@ class ByteCounter(TorchDispatchMode):
         return self.read + self.written
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count every operation."""
+        """Count the bytes of every operation."""
         result = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if _makes_view(function) or name.startswith(("empty", "new_empty")):

@@ -18,7 +18,7 @@ LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal
 
 
 def largest_prime_factor(length: int) -> int:
-    """Return the largest prime that divides `length`; 1 for 1. Raises ValueError below 1."""
+    """Return the largest prime that divides `length`, or 1 for 1. Raises ValueError below 1."""
     if length < 1:
         raise ValueError(f"a transform has at least one point, not {length}")
     largest, factor = 1, 2
@@ -111,7 +111,7 @@ def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.T
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """Return the largest error of any score, including the last ones, over the largest right score; infinite if shapes
+    """Return the largest error of any score, including the last ones, over the largest right score, or infinity if shapes
     differ."""
     if scores.shape != right.shape:
         return math.inf

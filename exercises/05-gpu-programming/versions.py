@@ -50,7 +50,7 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for; None if they ask for none."""
+    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for, or None if they ask for none."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
@@ -79,7 +79,7 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
 
 
 def _find_share(row: Mapping[str, Any]) -> float:
-    """Return the error of a product as a share of the allowed error; infinite if no error is allowed, or numbers were not
+    """Return the error of a product as a share of the allowed error, or infinity if no error is allowed or numbers were not
     written."""
     if row["unwritten"] or not row["allowed"]:
         return math.inf
@@ -113,7 +113,7 @@ def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the races, reads of unwritten memory, and accesses out of bounds of these rows; None if one was not counted."""
+    """Return the races, reads of unwritten memory, and accesses out of bounds of these rows, or None if one was not counted."""
     counts = [_add(rows, key) for key in FAULTS]
     return None if None in counts else sum(counts)
 
@@ -147,7 +147,7 @@ def time_version(
 
 
 def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
-    """Return the speed; None if it is above one of the known limits, because then it is not a measurement."""
+    """Return the speed, or None if it is above one of the known limits, because then it is not a measurement."""
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 

@@ -130,7 +130,7 @@ def choose_batch(step: int) -> torch.Tensor:
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """Take one step; return the loss of all ranks' sequences before it."""
+    """Take one step, and return the loss of all ranks' sequences before it."""
     start, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())

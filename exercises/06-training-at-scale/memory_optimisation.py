@@ -93,7 +93,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """Run the learner's step on a device of the exercise's size; return its row, and its error unless memory ran out."""
+    """Run the learner's step on a device of the exercise's size, and return its row, and its error unless memory ran out."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:

@@ -35,7 +35,7 @@ class ShardedAdamW:
         raise NotImplementedError("ShardedAdamW: which numbers does this rank update, and what must it keep for them?")
 
     def step(self) -> None:
-        """Change all parameters, in place, as AdamW would with the mean of all ranks' gradients.
+        """Change all parameters in place, as AdamW would with the mean of all ranks' gradients.
 
         Each `parameter.grad` is this rank's own: it is not averaged yet. In total a rank sends as much as an all-reduce of the
         gradients would: a reduce-scatter of the gradients, then an all-gather of the new weights. The two functions

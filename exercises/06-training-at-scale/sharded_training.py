@@ -70,8 +70,8 @@ def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """Return a new training run on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which also
-    call it."""
+    """Return a new training run on the first `size` ranks, with weights drawn from `seed`, or None on the other ranks, which
+    also call it."""
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None

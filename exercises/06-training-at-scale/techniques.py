@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def heads(self) -> int:
-        """Return the number of heads: of 64 numbers each if the width is a multiple of 64, else of 32 or fewer."""
+        """Return the number of heads: of 64 numbers each if the width is a multiple of 64, otherwise of 32 or fewer."""
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
@@ -147,7 +147,7 @@ def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator
 
 @dataclass
 class Measurement:
-    """Measurements of some steps of one technique. Sizes in bytes; only `error` if memory ran out."""
+    """Measurements of some steps of one technique. Sizes are in bytes. If memory ran out, only `error` is set."""
 
     error: str | None = None
     peak: int | None = None
@@ -170,7 +170,7 @@ def measure(
 ) -> Measurement:
     """Run `steps` steps, at least 2, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
 
-    In the first step operations are counted and the optimizer creates its moments; peaks and times are those of the others.
+    In the first step operations are counted and the optimizer creates its moments; peaks and times are from later steps.
     """
     measurement = Measurement()
     try:

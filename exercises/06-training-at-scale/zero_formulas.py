@@ -33,8 +33,8 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
 
 def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
-    """Compare for float32 with AdamW: 4, 4 and 8 bytes. Torch's padding, and what it sends beyond the paper, is not in the
-    formulas."""
+    """Compare for float32 with AdamW: 4, 4 and 8 bytes. The formulas do not include torch's padding, nor what it sends beyond
+    the paper."""
     by_formula = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
     sent_bytes = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
     off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, by_formula, strict=True))

@@ -121,7 +121,7 @@ class Checkpoint:
 
     def right(self) -> tuple[int, int] | None:
         """Return the fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one
-        rank; None if all targets together are too slow."""
+        rank, or None if all targets together are too slow."""
         stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
         of_rank = self.gib * 1024 // self.ranks
         largest = max(mib for mib in (2**power for power in range(11)) if of_rank % mib == 0)

@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """Return a tuple as a list: a pair may be either."""
+    """Return a tuple as a list, because a pair may be either."""
     return list(value) if isinstance(value, tuple) else value
 
 

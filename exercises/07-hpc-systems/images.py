@@ -54,7 +54,7 @@ def without_comments(text: str) -> str:
 
 
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Join lines that end in a backslash to the next; a comment only continues in a comment."""
+    """Join lines that end in a backslash to the next; a comment continues only in another comment."""
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:

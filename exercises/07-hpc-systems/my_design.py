@@ -22,7 +22,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
     """Return the fewest GPUs for virtual machines with these needs in GiB.
 
-    `profiles` maps the GiB of each profile to how many of them fit on a GPU. All machines of a GPU have the same profile; a
+    `profiles` maps the GiB of each profile to the number that fits on a GPU. All machines of a GPU have the same profile; a
     machine may have a larger one than it needs.
     """
     raise NotImplementedError("gpus_needed: which machine decides the profile of a GPU?")

@@ -138,7 +138,7 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
 
 
 def forget(path: Path) -> None:
-    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a host below this computer."""
+    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a virtual machine's host."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -236,8 +236,8 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
 
 
 def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
-    """Return bpftrace if it works in a container, otherwise the tracer inside the engine, and say why. Raises
-    NoTracer."""
+    """Return bpftrace if it works in a container, otherwise the tracer inside the engine, and report why with `say`.
+    Raises NoTracer."""
     try:
         return tracers.find("bpftrace")
     except tracers.NoTracer as error:

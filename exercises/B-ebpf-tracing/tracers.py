@@ -183,7 +183,7 @@ class _Bpftrace:
 def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
     """Return a bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
 
-    With `pid` it counts only that process. A process id from any PID namespace but the first means nothing to the kernel's
+    With `pid` it counts only that process. A process id from any PID namespace except the first means nothing to the kernel's
     filter; there the program counts every process that uses this file.
     """
     exported = symbols.list_functions(library)

@@ -12,7 +12,7 @@ WAYS = {"still": Way("eight tokens were asked for, and {count} came: the engine 
 
 
 class Stream:
-    """Replaces the engine: ends an answer after three tokens, unless the request tells it to ignore the end of the text."""
+    """An engine that ends an answer after three tokens, unless the request tells it to ignore the end of the text."""
 
     def __init__(self) -> None:
         self.body: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The price of a day divided by the tokens of a day."""
+"""A solution of 4.4: the price of a day divided by the tokens of a day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Burst and sustained rate of a run of matrix products."""
+"""A solution of 4.2: burst and sustained rate of a run of matrix products."""
 
 from __future__ import annotations
 

@@ -55,15 +55,15 @@ class Recording:
         self.events = Events(events)
 
     def __call__(self, **_: object) -> Self:
-        """Begin."""
+        """Return this recording."""
         return self
 
     def __enter__(self) -> Self:
-        """Record."""
+        """Begin to record."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop recording."""
 
     def key_averages(self, **_: object) -> Events:
         """Return the events by name."""

@@ -36,7 +36,7 @@ class Training:
         self.seconds, self.calls = 0.0, 0
 
     def __call__(self, *_: object) -> None:
-        """Train."""
+        """Train, and store the seconds of this call."""
         self.seconds = WARM_S if self.calls else COLD_S
         self.calls += 1
 

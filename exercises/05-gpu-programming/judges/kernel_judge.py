@@ -1,4 +1,4 @@
-"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, name what is wrong."""
+"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
 
 
 def _without_line(text: str) -> str:
-    """Return what a thread did, without the line of the file in which it did it."""
+    """Return the description of what a thread did, without the line of the file."""
     return re.sub(r"^\S+\.cu:\d+: ", "", text)
 
 

@@ -1,4 +1,4 @@
-"""Helpers of judges of Triton kernels: they run a kernel in the interpreter, check its loads and stores, compare tensors."""
+"""Helpers of judges of Triton kernels: run a kernel in the interpreter, check its loads and stores, and compare tensors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WatchedKernel:
             raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
-        """Return what the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
+        """Return the result of the host function; `memory` then contains the loads and stores of the kernel. Raises Verdict."""
         return self.part.call(self._run, case, arguments, case=case)
 
     def _run(self, case: str, arguments: Sequence[Any]) -> Any:

@@ -114,8 +114,8 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """One input: keys (and queries) of each head, the tiles, by how much the scores of the first key exceed the others, and by
-    how much those of even queries exceed those of odd ones."""
+    """One input: keys (and queries) of each head, the tiles, and by how much some scores exceed the others: those of the first
+    key, and those of even queries."""
 
     length: int
     block_q: int

@@ -36,7 +36,7 @@ class Clock:
         return {}, {}
 
     def save(self, _state: object, file: Any) -> None:
-        """Write them."""
+        """Write the slices."""
         self.now += WRITE_S
         file.write(b"all")
 

@@ -23,11 +23,11 @@ class Memory:
         return self.high
 
     def reset_peak(self) -> None:
-        """Begin anew."""
+        """Set the peak to 0."""
         self.high = 0
 
     def allocated(self) -> int:
-        """Nothing stays."""
+        """Return 0, because nothing stays allocated."""
         return 0
 
 

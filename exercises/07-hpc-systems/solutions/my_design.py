@@ -1,4 +1,4 @@
-"""Five rules."""
+"""A solution of 7.5: five rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """Return as many stripes as the bytes per second need targets."""
+    """Return as many stripes as targets are needed for the bytes per second."""
     seconds = every_s * share
     count = math.ceil(gib * 2**30 / seconds / (ost_gb_per_s * 1e9))
     part = gib * 1024 // ranks

@@ -27,7 +27,7 @@ def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, in
 
 
 def divide(members: list[int], size: int) -> list[list[list[int]]]:
-    """All divisions."""
+    """Return all divisions of the members into groups."""
     if not members:
         return [[]]
     first, *following = members

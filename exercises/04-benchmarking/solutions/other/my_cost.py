@@ -1,4 +1,4 @@
-"""Another solution: the cost of one hour at full load, divided by the share of the time in which tokens are generated."""
+"""Another solution of 4.4: the cost of one hour at full load, divided by the share of time in which tokens are generated."""
 
 from __future__ import annotations
 

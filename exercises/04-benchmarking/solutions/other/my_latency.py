@@ -1,4 +1,4 @@
-"""Another solution: it counts how many values are as small, and passes once over the batch sizes from the smallest."""
+"""Another solution of 4.3: it counts how many values are as small, and passes once over the batch sizes from the smallest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 7.3: a thread reads the next window meanwhile, in large blocks, and keeps the wanted records."""
+"""Another solution of 7.3: a thread reads the next window in advance, in large blocks, and keeps the wanted records."""
 
 from __future__ import annotations
 
