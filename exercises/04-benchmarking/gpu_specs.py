@@ -65,7 +65,7 @@ metrics = {
     "ridge_t4": table[0]["ridge_flop_per_byte"],
     "ridge_l4": next(row["ridge_flop_per_byte"] for row in table if row["gpu"] == "L4"),
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
-    "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
+    "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, but the device is this computer",
 }  # fmt: skip
 bench.say_table(spec_rows, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"})
 titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",

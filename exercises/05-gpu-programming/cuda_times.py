@@ -134,7 +134,7 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
     answers = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     timed = next((answer for answer in answers if "seconds" in answer), None)
     if timed is None or any(answer.get("wrong") for answer in answers):
-        bench.say(f"{kernel} was not timed: it did not end well, or its numbers are wrong: {output.strip()[-200:]}")
+        bench.say(f"{kernel} was not timed: it failed, or its numbers are wrong: {output.strip()[-200:]}")
         return dict(NOT_MEASURED)
     if kernel == "transpose":
         rows, columns = findings.shape_of_transpose(count)

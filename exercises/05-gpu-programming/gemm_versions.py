@@ -174,7 +174,7 @@ with tempfile.TemporaryDirectory(prefix="gemm-") as place:
     except emulator.Unsupported as error:
         sys.exit(str(error))
     except (emulator.Endless, emulator.TooMuchOutput) as error:
-        sys.exit(f"a kernel did not end well: {error}. Does every loop reach n?")
+        sys.exit(f"a kernel failed: {error}. Does every loop reach n?")
     for row in counts:
         say(describe(row))
     compiled = compile_kernels(Path(place))

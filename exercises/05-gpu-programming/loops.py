@@ -143,7 +143,7 @@ def run_on_meta(train: Train) -> MetaRun:
         hook.remove()
     if device_kinds != {"meta"} or (isinstance(result, torch.Tensor) and result.device.type != "meta"):
         kinds = ", ".join(sorted(device_kinds)) or "no device"
-        return MetaRun("stayed", f"nothing was moved: device is meta, and the model computed on {kinds}")
+        return MetaRun("stayed", f"nothing was moved: device is meta, but the model computed on {kinds}")
     if not starts:
         return MetaRun("no-step", "the optimizer took no step")
     steady = max(1, len(starts) - 1)

@@ -78,7 +78,7 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
     finally:
         pipeline.watchers.remove(count)
     if len(calls) != (right := epochs * -(-len(data[0]) // BATCH)):
-        raise ValueError(f"a timed training called the model {len(calls):,} times, instead of once in each of {right:,} steps")
+        raise ValueError(f"a timed run called the model {len(calls):,} times, instead of once in each of {right:,} steps")
     return seconds, outcome
 
 

@@ -44,7 +44,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
         return suggest_layouts(size, shape), []
     layouts, rejections = [], []
     for layout in parse_layouts(text):
-        reason = f"it takes {layout.size} ranks, but there are {size}" if layout.size != size else shape.find_problem(layout)
+        reason = f"it needs {layout.size} ranks, but there are {size}" if layout.size != size else shape.find_problem(layout)
         if reason:
             rejections.append(f"{layout} is left out: {reason}")
         else:

@@ -93,7 +93,7 @@ def measure(layout: Layout) -> dict[str, object]:
     row["cross_off_bytes"] = None if answer is None else abs(answer - row["cross_node_bytes"])
     row["wrong_groups"] = choice.count_wrong_groups(layout, result.mesh) if choice and yours_are_used else None
     if rank == 0:
-        say(f"{layout}: loss after {row['loss_after']:.6f}, off {row['loss_off']:.1e} of one process; {row['bottleneck']}")
+        say(f"{layout}: loss after {row['loss_after']:.6f}, off by {row['loss_off']:.1e} from one process; {row['bottleneck']}")
     return row | {"message_bytes": result.message_bytes}
 
 

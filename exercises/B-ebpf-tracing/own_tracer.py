@@ -46,7 +46,7 @@ parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.b
 parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace all-reduces")
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
-    parser.error("--seed from 1, --layers from 4 to 9, --tokens from 1 to 64 and --cap-mib from 48 to 128 are needed")
+    parser.error("--seed must be at least 1, --layers from 4 to 9, --tokens from 1 to 64, and --cap-mib from 48 to 128")
 if args.tracer not in ("auto", *FILES):
     parser.error(f"--tracer {args.tracer} is not one of auto, {', '.join(FILES)}")
 device = bench.here()

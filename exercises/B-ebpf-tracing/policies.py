@@ -164,7 +164,7 @@ def _complain_of_rights(added: set[str]) -> str:
 
 def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], added: set[str]) -> str:
     if spec.get("hostPID"):
-        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
+        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows only the pod's"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")

@@ -26,4 +26,4 @@ def judge(part: Part) -> None:
         raise part.wrong("still")
     if below["tflops"] != 0.5 or below["refused"]:
         raise part.wrong("too-strict")
-    part.note("twice the ceiling is refused, half of it is accepted")
+    part.note("twice the ceiling is refused, and half of it is accepted")

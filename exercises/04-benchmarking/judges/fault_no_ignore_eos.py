@@ -8,7 +8,7 @@ from typing import Any
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("eight tokens were asked for, and {count} came: the engine stopped at the end of the text")}
+WAYS = {"still": Way("eight tokens were asked for, but {count} came: the engine stopped at the end of the text")}
 
 
 class Stream:

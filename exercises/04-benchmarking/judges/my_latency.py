@@ -75,7 +75,7 @@ WAYS = {
         ("key=lambda batch: median(rounds[batch])", "key=lambda batch: max(rounds[batch])"),
     ),
     "largest": Way(
-        "several batch sizes are as good, and you took the largest of them: with the smallest, requests wait less",
+        "several batch sizes are equally good, and you took the largest of them: with the smallest, requests wait less",
         ("return min(batch for", "return max(batch for"),
     ),
 }  # fmt: skip

@@ -16,7 +16,7 @@ WAYS = {
     ),
     "sparse": Way(
         "your {what} peak is twice what a dense product can reach: that is the figure with sparsity, or each multiply-add "
-        "counted as four operations. Count two, and no multiplications by zero that were skipped",
+        "counted as four operations. Count two, and do not count skipped multiplications by zero",
         ("tensor_fma_per_clock * 2", "tensor_fma_per_clock * 4"),
     ),
     "of-one-processor": Way(
@@ -41,7 +41,7 @@ WAYS = {
         ("float16 * 1e12 / (bandwidth * 1e9)", "bandwidth * 1e9 / (float16 * 1e12)"),
     ),
     "ridge-of-float32": Way(
-        "your ridge uses the float32 peak: it says when the tensor cores become the limit, and their peak is the float16 one",
+        "your ridge uses the float32 peak: it says when tensor cores become the limit, and their peak is the float16 peak",
         ('"ridge": float16 * 1e12', '"ridge": float32 * 1e12'),
     ),
     "ridge-units": Way(

@@ -16,7 +16,7 @@ WAYS = {
         "{operations} operations move {times:.2f} times the bytes of x: a GPU runs two kernels, which move 4.25 times the bytes"
     ),
     "no-mask": Way(
-        "without its mask of a byte per number, dropout would have no backward pass: the two move 4.25 times the bytes of x"
+        "without its mask of a byte per number, dropout would have no backward pass: both move 4.25 times the bytes of x"
     ),
 }
 

@@ -13,7 +13,7 @@ from gpucourse.judge import Part, Verdict, Way
 HEADS, D, TOLERANCE, HALF_TOLERANCE = 2, 16, 1e-4, 1e-3
 WAYS = {
     "out-not-rescaled": Way(
-        "`out` keeps the weights of the old highest score: when a tile raises it from a to b, multiply what is there by "
+        "`out` keeps the weights of the old highest score: when a tile raises it from a to b, multiply `out` by "
         "exp(a - b)",
         ("out = out * shrink[:, None] + tl.dot", "out = out + tl.dot"),
     ),
@@ -63,7 +63,7 @@ WAYS = {
         ),
     ),
     "masked-as-zero": Way(
-        "hidden scores are set to 0, but exp(0 - highest) is not 0: what must not count needs the score -inf",
+        "hidden scores are set to 0, but exp(0 - highest) is not 0: scores that must not count have to be -inf",
         ('tl.where(visible, scores, float("-inf"))', "tl.where(visible, scores, 0.0)"),
     ),
     "outside-counted": Way(

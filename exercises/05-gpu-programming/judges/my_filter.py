@@ -65,7 +65,7 @@ WAYS = {
         ),
     ),
     "slow-length": Way(
-        "a transform has {length:,} points, which has the prime factor {factor:,}: an FFT divides a length into small prime "
+        "a transform has {length:,} points, with the prime factor {factor:,}: an FFT divides a length into small prime "
         "factors, and cannot divide this one. Add zeros up to a length with the factors 2, 3, 5 and 7",
         ("length = choose_length(samples + points - 1)", "length = samples + points - 1"),
     ),

@@ -81,7 +81,7 @@ WAYS = {
     ),
     "by-column": Way(
         "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
-        "its lanes fetch numbers below each other. Let threadIdx.x count along a row of A, and of B",
+        "its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
         (
             "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
             "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",

@@ -22,8 +22,8 @@ WAYS = {
         seen=kernel_judge.BARRIER,
     ),
     "unwritten": Way(
-        "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write its place, those "
-        "past the end a 0",
+        "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write to its place; those "
+        "past the end write a 0",
         ("part[t] = i < n ? x[i] : 0.0f;", "if (i < n) part[t] = x[i];"),
     ),
     "race": Way(

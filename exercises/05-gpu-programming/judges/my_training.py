@@ -26,7 +26,7 @@ WAYS = {
         ("out = model(x[places])", "model(x[places])\n            out = model(x[places])"),
     ),
     "sixteen-bits": Way(
-        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, but the results have "
+        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is a different precision, but the results have "
         "to agree with float32 to 0.0001",
         (
             "            out = model(x[places])",
@@ -35,11 +35,11 @@ WAYS = {
     ),
     "less-precise-products": Way(
         "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}', where 'highest' is "
-        "right): TF32 or bfloat16 inside each product. That is another precision, even where the losses are close",
+        "right): TF32 or bfloat16 inside each product. That is a different precision, even where the losses are close",
         ("    model = make_model()", "    torch.set_float32_matmul_precision('high')\n    model = make_model()"),
     ),
     "not-trained": Way(
-        "its losses are right, but the model that it returns has other weights than the one that was trained",
+        "its losses are right, but the model that it returns does not have the weights that were trained",
         ("100 * right / len(rows), model\n", "100 * right / len(rows), make_model()\n"),
     ),
     "kept-result": Way(
@@ -156,7 +156,7 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
     if observation.inputs_off > INPUTS_OFF:
-        says = "the model got other numbers than the samples, normalised with MEAN and STD in float32"
+        says = "the model did not get the samples, normalised with MEAN and STD in float32"
         raise Verdict("failed", "other-inputs", says, case)
     if observation.samples_missing:
         raise part.wrong("skips-samples", case, missing=observation.samples_missing, **values)
@@ -179,7 +179,7 @@ def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, case: str) -
         raise Verdict("failed", "other-results", f"{label}: {len(answer)} numbers, but {len(right)} are right", case)
     if not torch.allclose(answer, right, rtol=0, atol=TOLERANCE):
         place = int((answer - right).abs().gt(TOLERANCE).nonzero()[0])
-        says = f"{label} {place} is {answer[place]:.6f}, but as delivered {right[place]:.6f}"
+        says = f"{label} {place} is {answer[place]:.6f}, but {right[place]:.6f} as delivered"
         raise Verdict("failed", "other-results", f"{says}: is it the same order, model and learning rate?", case)
 
 

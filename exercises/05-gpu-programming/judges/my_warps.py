@@ -77,8 +77,8 @@ WAYS = {
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
-        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the others of the same warp take the other branch, one "
-        "after the other. Let whole warps, or whole blocks, take the same branch",
+        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the other lanes of the warp take the other branch "
+        "afterwards. Let whole warps, or whole blocks, take the same branch",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",

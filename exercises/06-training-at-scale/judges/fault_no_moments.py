@@ -20,4 +20,4 @@ def judge(part: Part) -> None:
         raise part.wrong("no-crash")
     if not part.metrics["loss_off"] <= 1e-6:
         raise part.wrong("still", off=part.metrics["loss_off"])
-    part.note("the optimizer comes back with its moments")
+    part.note("the optimizer is restored with its moments")

@@ -18,11 +18,11 @@ WAYS = {
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
-        "the checkpoint has no generator: the continued training draws other batches than the saved one",
+        "the checkpoint has no generator: the continued training draws different batches",
         (', "generator": generator.get_state()', ""),
     ),
     "no-step": Way(
-        "the checkpoint does not say how many steps are done: restore cannot know it, so the training begins at 0 again",
+        "the checkpoint does not say how many steps are done: restore cannot return it, so the training begins at 0 again",
         (', "step": step', ""),
     ),
     "off-by-one": Way(

@@ -67,7 +67,7 @@ WAYS = {
         ("round(interval_s / step_s)", "round(interval_s)"),
     ),
     "once-a-failure": Way(
-        "you save once in the mean time between failures: a crash then loses about half of all work",
+        "you save once per mean time between failures: a crash then loses about half of all work",
         ("interval_s = math.sqrt(2 * cost_s * mtbf_s)", "interval_s = mtbf_s"),
     ),
     "fixed": Way(

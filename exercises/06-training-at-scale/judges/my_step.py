@@ -80,14 +80,14 @@ WAYS = {
         seen="{missing} of {batch} sequences never reached the model",
     ),
     "not-trained": Way(
-        "{count} of {total} tensors of weights got no gradient, the first is {name}: what is computed under torch.no_grad, or "
+        "{count} of {total} tensors of weights got no gradient; the first is {name}. What is computed under torch.no_grad, or "
         "detached, saves its memory because backward cannot go through it",
         (
             "        for block in model.blocks:\n            x = checkpoint(block, x, use_reentrant=False)\n",
             "        with torch.no_grad():\n            for block in model.blocks[:2]:\n                x = block(x)\n"
             "        for block in model.blocks[2:]:\n            x = checkpoint(block, x, use_reentrant=False)\n",
         ),
-        seen="{count} of {total} tensors of weights got no gradient, the first is {name}: is it used between the tokens and "
+        seen="{count} of {total} tensors of weights got no gradient; the first is {name}. Is it used between the tokens and "
         "the loss?",
     ),
     "no-backward": Way(
@@ -110,7 +110,7 @@ WAYS = {
     ),
     "many-steps": Way(
         "the optimizer stepped {steps} times for one batch, instead of once as in the plain step: first add up the gradients "
-        "of all parts. {steps} steps on small batches train another way",
+        "of all parts. {steps} steps on small batches give different results",
         (
             "        total += loss.detach()\n    optimizer.step()\n",
             "        total += loss.detach()\n        optimizer.step()\n",

@@ -22,7 +22,7 @@ WAYS = {
         ("    mount -t proc proc /tmp/root/proc\n", ""),
     ),
     "host-name": Way(
-        "the program's hostname is {hostname}: it has to be container. In a separate namespace (--uts) setting it does not "
+        "the program's hostname is {hostname}: it has to be container. In a separate namespace (--uts), setting it does not "
         "change the host's",
         ("    hostname container\n", ""),
     ),
@@ -40,7 +40,7 @@ WAYS = {
         ('exec chroot /tmp/root "$@"', "exec chroot /tmp/root $@"),
     ),
     "no-user": Way(
-        "unshare was refused ({why}): if you are not root, only a user namespace allows the others: --user --map-root-user",
+        "unshare was refused ({why}): if you are not root, only a user namespace allows the rest: --user --map-root-user",
         ("unshare --user --map-root-user --mount", "unshare --mounts"),
     ),
     "does-not-run": Way(

@@ -78,7 +78,7 @@ WAYS = {
         ("part = gib * 1024 // ranks", "part = gib * 1024"),
     ),
     "turned-round": Way(
-        "you sent {name} to the wrong scheduler: Kubernetes keeps services alive that run for ever, Slurm queues jobs that end",
+        "you sent {name} to the wrong scheduler: Kubernetes keeps services alive that run for ever; Slurm queues jobs that end",
         ('"kubernetes" if runs == "for ever" else "slurm"', '"slurm" if runs == "for ever" else "kubernetes"'),
     ),
 }  # fmt: skip

@@ -34,10 +34,10 @@ WAYS = {
         "records came before their window: training would see a sorted file, not the order that it asked for",
         ("numbers = sorted(order[start : start + window])",
          "numbers = sorted(order)[start : start + window]"),
-        seen="records came with those of another window than their own",
+        seen="some records came in the wrong window",
     ),
     "shifted": Way(
-        "{count} records have other bytes than were written: where does a record begin in the bytes of one read?",
+        "{count} records differ from those that were written: where does a record begin in the bytes of one read?",
         ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
     ),
     "gap-taken-along": Way(

@@ -39,7 +39,7 @@ WAYS = {
         ('size["gib"] >= service["gib"] and ', ""),
     ),
     "memory-slices-for-share": Way(
-        "you divided by the {memory} memory slices: a profile has its compute slices of the card's {compute}",
+        "you divided by the {memory} memory slices: a profile's share is its compute slices of the card's {compute}",
         ('100 * size["compute"] / card["compute"]', '100 * size["compute"] / card["memory"]'),
     ),
     "forbidden-start": Way(
