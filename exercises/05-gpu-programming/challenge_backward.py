@@ -81,7 +81,7 @@ def attempt(
         rows = judge(module, device, **sizes)
     except NotImplementedError:
         return {"state": "open", "rows": []}
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         return {"state": explain(error), "rows": []}
     wrong = sorted({row["gradient"] for row in rows if row["error"] > row["limit"]})
     state = f"wrong: the gradient of {', '.join(wrong)}" if wrong else "right"

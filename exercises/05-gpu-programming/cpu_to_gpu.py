@@ -18,7 +18,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import loops
@@ -144,7 +144,7 @@ try:
     sizes = {"width": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
     plain = loops.watch(my_loop.train, device, torch.float32, **sizes)
     watched = loops.watch(my_loop.train, device, mixed, **sizes)
-except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
     broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     traceback.print_exc(file=sys.stdout)
 

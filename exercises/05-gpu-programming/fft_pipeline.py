@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import fft_copies
@@ -154,7 +154,7 @@ try:
     if not torch.equal(signals_copy, signals):
         raise ValueError("matched_filter changed the signals that it was given")
     ways["yours"] = my_filter.matched_filter
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     broken, yours = f"{type(error).__name__}: {error}"[:500], None
     traceback.print_exc(file=sys.stdout)
 delivered_counter = TransformCounter()

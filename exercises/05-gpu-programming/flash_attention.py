@@ -18,7 +18,7 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -131,7 +131,7 @@ try:
     say(f"the online softmax over 7 blocks, with a score of {PEAK_SCORE:.0f}: largest error {softmax_error:.1e}")
 except NotImplementedError as error:
     say(f"my_softmax.py: not written yet ({error})")
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     softmax_broken = explain(error)
 
 # --- the experiment: the kernel, value by value and byte by byte -----------------------------------------------------------

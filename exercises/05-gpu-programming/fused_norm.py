@@ -18,7 +18,7 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -99,7 +99,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
         if not is_open:
             say(f"{NOT_WRITTEN} ({error})")
         is_open.append(True)
-    except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way; the error is shown)
         reason = reason_of(error)
         broken.append(f"{type(reason).__name__}: {reason}")
         traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)

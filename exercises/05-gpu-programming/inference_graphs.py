@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -125,7 +125,7 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
     try:
         server = my_server.Server(model, learner_graphs.capture)
         return server.answer, learner_graphs, serve(server.answer, model, sizes) | {"broken": "no error"}
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         if not isinstance(error, graphs.CaptureError):
             traceback.print_exc(file=sys.stdout)
         return None, learner_graphs, nothing | {"broken": f"{type(error).__name__}: {error}"}

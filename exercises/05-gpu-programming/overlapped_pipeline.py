@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_pipeline
@@ -92,7 +92,7 @@ try:
         on_gpu = gpu_streams.measure(
             my_pipeline.run, run_in_one_stream, args.chunks, args.buffers, args.megabytes, args.compute
         )
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     broken = f"{type(error).__name__}: {error}"
     traceback.print_exc(file=sys.stdout)
 

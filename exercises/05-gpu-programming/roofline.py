@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -145,7 +145,7 @@ def try_step() -> tuple[str, float | None, float | None]:
         if moved < 8 * (PLATE - 2) ** 2:
             raise ValueError("your step moves bytes that are not counted: use operations of torch, not NumPy or lists")
         my_stencil.step(arrays.a, arrays.c, C)
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         traceback.print_exc(file=sys.stdout)
         return f"{type(error).__name__}: {error}"[:500], None, None
     right = wide.clone()

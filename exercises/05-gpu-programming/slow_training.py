@@ -21,7 +21,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_training
@@ -167,7 +167,7 @@ try:
     ways = {"delivered": train_delivered, "yours": my_training.train}
     measured = time_in_turns(ways, args.samples, args.epochs, args.rounds)
     losses_off, weights_off = compare(measured["delivered"], measured["yours"])
-except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
     broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     traceback.print_exc(file=sys.stdout)
     measured = time_in_turns({"delivered": train_delivered}, args.samples, args.epochs, 1)

@@ -18,7 +18,7 @@ import sys
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import estimates
@@ -100,7 +100,7 @@ def run_yours() -> tuple[Measurement | None, str | None]:
         torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
     try:
         return measure(call_yours, shape, args.steps, gpu_memory or SimulatedMemory(budget), device), None
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         traceback.print_exc(file=sys.stdout)
         return None, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     finally:

@@ -76,7 +76,7 @@ class Choice:
                 return question()
         except NotImplementedError:
             return None
-        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
             self.broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
             traceback.print_exception(error, limit=-3, file=sys.stdout)
             return None

@@ -23,7 +23,7 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
         added = [_compare_stage(my_zero, row, parameters, ranks) for row in rows]
         paper = [sum(my_zero.bytes_per_rank(stage, *PAPER_MODEL)) / 1e9 - size for stage, size in PAPER_GB.items()]
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
         return None, describe(error)

@@ -21,7 +21,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import crew
@@ -240,7 +240,7 @@ def measure_sharded() -> tuple[dict[str, object] | None, str]:
         result = train(model, optimizer) | {"weights": flatten(model)}
         apart_from = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
         result["kept"] = 4 * count_kept_numbers(optimizer, apart_from)
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         failure = time.time(), f"{zero_formulas.describe(error)} (rank {rank})"
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
