@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops: float) -> dict[str, float]:
-    """Return what a run of the same product shows: {"burst", "sustained", "percent"}.
+    """Return three figures for a run of the same product: {"burst", "sustained", "percent"}.
 
     Each call multiplied an m x k matrix by a k x n matrix. `calls` has a pair (began, took) for each call, in the order in
     which they ran: when it began, in seconds on a clock that was not zero at the start, and how many seconds it took.

@@ -157,7 +157,7 @@ def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, 
 
 
 def _call(words: list[str]) -> str:
-    """Return what a program printed, or a message if it took too long."""
+    """Return the output of a program, or a message if it took too long."""
     try:
         process = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

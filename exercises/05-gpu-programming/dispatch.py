@@ -31,7 +31,7 @@ CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to refuse a bad class; no
 
 @dataclass(frozen=True)
 class Move:
-    """A copy of a tensor to another kind of device. `pinned`: from memory that the GPU can read by itself."""
+    """A copy of a tensor to another kind of device. `pinned`: its source is memory that the GPU can read by itself."""
 
     bytes: int
     non_blocking: bool

@@ -87,7 +87,7 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
-    """Return the milliseconds of one chunk on each engine while the others are idle. The kernel's time is that of one pass."""
+    """Return the milliseconds of one chunk on each engine while the others are idle. The kernel's time is for one pass."""
     stream = device.stream()
     calls: dict[str, Callable[[], None]] = {
         streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),
@@ -127,7 +127,7 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 
 
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
-    """Time the learner's pipeline on a GPU, and the same work in one stream. The kernel takes `ratio` times a copy in.
+    """Time the learner's pipeline on a GPU, and the same work in one stream. The kernel takes `ratio` times as long as a copy.
 
     An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
     """

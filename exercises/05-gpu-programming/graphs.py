@@ -32,7 +32,7 @@ class Graphs:
         self.looks_at_addresses = True  # False while replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
-        """Return a graph of what `call` does. Raises CaptureError if that depends on a value."""
+        """Return a graph of the operations of `call`. Raises CaptureError if they depend on a value."""
         try:
             with torch.no_grad(), Recorder() as recorder:
                 output = call()
@@ -48,13 +48,13 @@ class Graphs:
 
 
 class Graph:
-    """A captured graph. `output` is the memory that every replay writes its result to."""
+    """A captured graph. `output` is the memory to which every replay writes its result."""
 
     def __init__(self, graphs: Graphs, recorder: Recorder, output: torch.Tensor, execute: Callable[[], None]) -> None:
         self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
 
     def replay(self) -> None:
-        """Repeat everything that was captured, on the memory that it was captured with. On a GPU: one launch."""
+        """Repeat everything that was captured, on the same memory. On a GPU, this is one launch."""
         self._graphs.replays += 1
         self._graphs.last = self
         if self._graphs.looks_at_addresses:
@@ -120,11 +120,11 @@ class Recorder(Mode):
         return self._outside[id(value)][1]
 
     def has_moved(self) -> bool:
-        """Return whether a tensor from outside has moved to other memory since it was captured."""
+        """Return whether a tensor from outside has moved to other memory since the capture."""
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
 
     def list_memory(self) -> list[torch.Tensor]:
-        """Return the memory of tensors from outside, as it was captured."""
+        """Return the memory that tensors from outside had at the capture."""
         return [memory for _, memory in self._outside.values()]
 
     def replay(self) -> None:

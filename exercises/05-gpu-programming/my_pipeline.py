@@ -21,7 +21,7 @@ def run(device: Any, chunks: int) -> None:
     device.copy_out(stream, buffer, chunk)   copies the buffer to the host's output for that chunk
     device.record(stream)                    returns an event: everything that is in the stream now
     device.wait(stream, event)               makes all that is queued in the stream from now on wait for the event
-    device.buffers                           how many buffers there are, numbered from 0
+    device.buffers                           is the number of buffers, which are numbered from 0
 
     Each call only queues something, and returns immediately. This version is right but has no overlap: everything is in one
     stream, and two of the three engines always wait. Overlap all three, for any number of chunks and of buffers.

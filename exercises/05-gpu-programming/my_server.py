@@ -30,7 +30,7 @@ class Server:
         self.graphs: dict[int, Any] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length). The caller has switched gradients off.
+        """Return the model's result for `tokens`, of shape (batch, length). The caller has switched gradients off.
 
         The answer belongs to the caller, and so do the tokens: neither may be changed by a later request.
         """

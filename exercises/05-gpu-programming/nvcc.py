@@ -65,7 +65,7 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit on a multiprocessor at the same time, their threads in percent of its limit, and what runs out first."""
+    """Blocks that fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
 
     blocks: int
     percent: float
@@ -132,7 +132,7 @@ def _list_pip_folders() -> list[Path]:
 def compile_cubin(
     nvcc: str, source: Path, arch: str, cubin: Path, defines: Mapping[str, object] | None = None
 ) -> list[CompiledKernel]:
-    """Compile the kernels of `source`, and of what it includes, for one architecture. Raises NvccFailed."""
+    """Compile the kernels of `source` and of the files that it includes, for one architecture. Raises NvccFailed."""
     return read_ptxas(_call(nvcc, source, arch, cubin, defines, "-Xptxas", "-v", "-cubin"))
 
 

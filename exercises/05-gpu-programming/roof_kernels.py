@@ -22,7 +22,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` are those of a call, with their formulas."""
+    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` belong to one call and have formulas."""
 
     name: str
     kind: str

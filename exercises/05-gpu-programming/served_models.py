@@ -46,7 +46,7 @@ class Transformer(nn.Module):
 
 
 class EarlyExit(nn.Module):
-    """A model that stops early when it is sure: what it computes depends on a value, which the host must read."""
+    """A model that stops early when it is sure. Its operations depend on a value, which the host must read."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Simulate streams and events: what they permit, how long it takes, and which operations no event orders.
+"""Simulate streams and events: the orders that they permit, the time, and the operations that no event orders.
 
 A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
 are ordered if they are in the same stream, or if an event orders them; nothing else does. From the operations that a
@@ -100,7 +100,7 @@ class ReplayedDevice:
 
     @property
     def units(self) -> dict[str, float]:
-        """Return how long each engine takes for a chunk, by the engine's name."""
+        """Return the time that each engine takes for a chunk, by the engine's name."""
         return dict(self._units)
 
     def stream(self) -> Stream:

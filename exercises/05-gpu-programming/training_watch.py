@@ -1,7 +1,7 @@
 """Watches a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
-It does not read the source. It sees samples as they enter the model, kept graphs by what autograd still keeps at the next
-step, and everything else by the operations that reach torch, with the line that asked for them.
+It does not read the source. It sees samples as they enter the model, graphs by the objects that autograd still keeps at the
+next step, and everything else by the operations that reach torch, with the line that asked for them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _convert_to_tensor(value: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Watches the input of the model: records which samples come in, and what is still alive from the step before."""
+    """Watches the input of the model: records which samples come in, and which graphs of the previous step are still alive."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []
@@ -127,7 +127,7 @@ class _Door:
             out.grad_fn.register_prehook(mark)
 
     def pack(self, tensor: torch.Tensor) -> _SavedTensor:
-        """Return what autograd saves for a tensor."""
+        """Return the object that autograd saves for a tensor."""
         saved = _SavedTensor(tensor)
         self.saved.add(saved)
         return saved

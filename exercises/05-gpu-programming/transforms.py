@@ -70,7 +70,7 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Return the number of forward transforms without a transform back: those of the template."""
+        """Return the number of the template's transforms: forward transforms without an inverse."""
         return self.forward_rows - self.inverse_rows
 
 

@@ -35,7 +35,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Return what the harness printed: a row for each version of `names`, and why it ended early (None if it did not)."""
+    """Return the harness's output: a row for each version of `names`, and why it ended early (None if it did not)."""
     rows, failed = {}, None
     for line in output.splitlines():
         try:
@@ -131,7 +131,7 @@ def ratio(above: float | None, below: float | None) -> float | None:
 def time_version(
     row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
 ) -> dict[str, Any]:
-    """Return the speed of a version on a GPU, with the library's product in the same format and the data sheet to compare.
+    """Return the speed of a version on a GPU, next to that of the library in the same format and the data sheet.
 
     A speed above the data sheet, or more than 5% above the library, is refused: it is None, and `refused` is true.
     """
@@ -167,8 +167,8 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each version in float32: yours in % of the library at the largest size, None if it was not timed, and
-    what others measured on other cards in other computers."""
+    """Return a row for each version in float32: yours in % of the library at the largest size (None if it was not timed), and
+    the speeds that others measured on other cards."""
     largest = max((row["n"] for row in timed), default=None)
     percentages = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [

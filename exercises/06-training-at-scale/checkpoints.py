@@ -122,7 +122,7 @@ def list_whole(root: Path) -> list[Path]:
 
 
 def find_gap(folder: Path) -> str:
-    """Return what this checkpoint lacks, in words, or an empty text if it is whole.
+    """Return in words why this checkpoint is not whole, or an empty text if it is whole.
 
     `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, but not whole files.
     """

@@ -158,7 +158,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoi
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, even of another number of ranks, and return its step."""
+    """Fill model and optimizer from a checkpoint, even one of another number of ranks, and return its step."""
     state = collect_state(model, optimizer, 0)
     checkpoints.load(state, checkpoint, saving)
     set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
@@ -167,8 +167,8 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -
 
 # --- your part, and what the script does if it is wrong ---------------------------------------------------------------------
 def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Return where this life begins: the checkpoint, whether `latest` returned one that is not whole, and the error it raised,
-    if any.
+    """Return the checkpoint from which this life begins, whether `latest` returned one that is not whole, and the error it
+    raised, if any.
 
     No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
     """

@@ -49,7 +49,7 @@ class Plan:
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Return the bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, if layers
+    """Return the bytes of one layer for each token of a micro-batch: what it keeps for backward (on average, if layers
     differ), and what it takes temporarily while it is computed again.
 
     The terms are those of Korthikanti et al.: what is outside the slices (10 h in 16 bits), what is inside (24 h), and the

@@ -34,8 +34,8 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """Return what a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average over all
-    ranks.
+    """Return the bytes that a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average
+    over all ranks.
 
     An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
     """

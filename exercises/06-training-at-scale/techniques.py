@@ -65,7 +65,7 @@ class Technique:
 
     @property
     def same_training(self) -> bool:
-        """Return whether its losses equal those of the plain step, except for the order of sums."""
+        """Return whether the losses equal those of the plain step, except for the order of sums."""
         return not self.half and self.optimizer == "AdamW"
 
 

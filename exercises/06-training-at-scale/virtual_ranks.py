@@ -81,7 +81,7 @@ def predict(
     """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow; and None, or why there
     is no row.
 
-    `text` has as many sequences as each rank trains on.
+    `text` has the number of sequences that each rank trains on.
     """
     cases = [(stage, ranks) for ranks in dict.fromkeys(counts) for stage in stages if stage != 1]
     if not cases:

@@ -17,7 +17,7 @@ Row = dict[str, Any]
 def describe_stage(
     stage: int, rank_bytes: Sequence[Mapping[str, Any]], counts: Mapping[str, Any], shapes: Sequence[Any]
 ) -> Row:
-    """Return what a rank holds and sends at a stage, in bytes, and by how much that differs from torch's own rules.
+    """Return the bytes that a rank holds and sends at a stage, and their differences from torch's own rules.
 
     `rank_bytes` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counts` what one
     rank passed to collectives; `shapes` are those of the parameters.

@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
+    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and the counts."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -173,7 +173,7 @@ def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def measure_stage(stage: int) -> dict[str, object]:
-    """Return the row of a stage: what a rank holds and sends, what torch's own rules say about that, times and losses."""
+    """Return the row of a stage: bytes held and sent, the bytes by torch's own rules, times and losses."""
 
     def run() -> dict[str, object]:
         net, optimizer = divide(stage, build().to(device))
@@ -210,8 +210,8 @@ def average(value: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """Return what a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts
-    it."""
+    """Return the bytes that a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux
+    counts them."""
     whole = torch.zeros((1 << 18) // size * size, device=device)
     own_share = whole[: len(whole) // size].clone()
     calls = {

@@ -128,7 +128,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """Return what a command prints, and the last line of its error, or None."""
+    """Return the output of a command, and the last line of its error, or None."""
     try:
         process = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -142,7 +142,7 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
-    """Return what a Python program prints in an engine, and the reason if it failed, or None."""
+    """Return the output of a Python program in an engine, and the reason if it failed, or None."""
     python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     printed, reason = _call([*prefix, python, "-c", code])
     return printed, f"the container does not see {python}" if reason and "No such file" in reason else reason

@@ -25,7 +25,7 @@ SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: in Ubuntu 2
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: a word for its kind, where it is, and what to do about it."""
+    """A fault: a word for its kind, its line, and what to do about it."""
 
     word: str
     line: int

@@ -74,8 +74,8 @@ Place = tuple[int, int]  # the GPU's number, and the memory slice at which the i
 
 
 def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """Return what a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices. The list
-    is empty if there is nothing to refuse."""
+    """Return the faults that a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices. The
+    list is empty if there is nothing to refuse."""
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []

@@ -17,8 +17,8 @@ from __future__ import annotations
 def way(service: dict, card: dict) -> str:
     """Return "none", "mig", "mps" or "time-slicing".
 
-    "none", a separate GPU, if it needs more than half of the memory or of the processors, or if it must be isolated and the
-    card has no MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
+    "none", a separate GPU, if the service needs more than half of the memory or of the processors, or must be isolated on a
+    card without MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
     "time-slicing" for the rest.
     """
     raise NotImplementedError("way: what does each of the three ways not divide?")

@@ -134,7 +134,7 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """Return what bpftrace prints at its end. It notices a signal only while it waits for events, and loses a signal that
+    """Return the output of bpftrace at its end. It notices a signal only while it waits for events, and loses a signal that
     comes while it prints. Once it has detached its probes, which takes a while, a second signal kills it. So the signal is
     sent while bpftrace waits and still handles it, and again only when it must have been lost."""
     now = time.monotonic()

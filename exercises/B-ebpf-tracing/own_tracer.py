@@ -79,7 +79,7 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """Return what your file counted in a workload, the totals of its memory (None while the file is not written), and the
+    """Return the counts of your file in a workload, the totals of its memory (None while the file is not written), and the
     ledger."""
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:

@@ -194,7 +194,7 @@ class Engine:
         return answer["tokens"], answer["error"]
 
     def ledger(self) -> dict[str, Any]:
-        """Return what the engine really did since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
+        """Return what the engine really did after its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
         return self._ask("ledger")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Tracers of a process's calls to the CUDA runtime: which of them works here, and what each reports.
+"""Trace a process's calls to the CUDA runtime, with the first tracer that works here.
 
 All give the same counts. `bpftrace` (root) puts probes on the library's functions, each of which runs a program in the kernel;
 the probes of `perf` (root) write a record for each call; `preload` (anybody) is loaded into the process and counts there.
@@ -92,7 +92,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """A way to count. The engine has to be started with what is in `environment` and `descriptors`."""
+    """A way to count. The engine must be started with its `environment` and `descriptors`."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call

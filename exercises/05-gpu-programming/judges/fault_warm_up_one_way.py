@@ -42,7 +42,7 @@ class Training:
 
 
 class Data:
-    """Replaces the module with the data."""
+    """A replacement for the module that makes the data."""
 
     @staticmethod
     def make_data(*_: object) -> tuple[list[Any], list[Any]]:

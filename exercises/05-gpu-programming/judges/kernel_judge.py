@@ -131,7 +131,7 @@ def _is_past_the_end(row: dict[str, Any]) -> bool:
 
 
 def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
-    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the one sum of a
+    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the sum of a
     kernel."""
     kernel, race = row["kernel"], row["race"]
     if "shared" in race and "reads" in race:

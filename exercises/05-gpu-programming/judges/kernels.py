@@ -84,7 +84,7 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
 
 
 def describe(answer: Any, right: torch.Tensor, tolerance: float) -> str:
-    """Describe what is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
+    """Describe what is wrong with a tensor, in a sentence: its kind, its shape, or the number of wrong values."""
     if answer is None:
         return "it returned None: is the return missing?"
     if not isinstance(answer, torch.Tensor):

@@ -1,5 +1,5 @@
 """Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and
-checked again; captures, replays and launches are counted. The graphs are those of the exercise without a GPU."""
+checked again; captures, replays and launches are counted. The graphs are the exercise's graphs without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_stencil.py of 5.7 by its numbers, by what it must not change, and by its bytes. It measures no time."""
+"""Judges my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. It measures no time."""
 
 from __future__ import annotations
 

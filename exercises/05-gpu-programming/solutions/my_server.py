@@ -19,7 +19,7 @@ class Server:
         self.inputs: dict[int, torch.Tensor] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length)."""
+        """Return the model's result for `tokens`, of shape (batch, length)."""
         size = len(tokens)
         if size not in self.graphs:
             self.prepare(size, tokens)

@@ -77,7 +77,7 @@ KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "gen
 
 
 def judge(part: Part) -> None:
-    """Judge what is saved, where it is, and how training continues from it, on two ranks and on one."""
+    """Judge what is saved, where it is, and whether training continues from it, on two ranks and on one."""
     import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
 
     state, restore = part.function("state"), part.function("restore")

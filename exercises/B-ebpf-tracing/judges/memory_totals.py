@@ -92,7 +92,7 @@ def judge_probes(part: Part, names: list[str]) -> None:
 
 
 def folder() -> Path:
-    """Return where to put a copy of the stand-in: the part's own folder, which is removed afterwards."""
+    """Return the folder for a copy of the stand-in: the part's own folder, which is removed afterwards."""
     return Path.cwd()
 
 

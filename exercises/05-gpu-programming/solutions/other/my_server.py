@@ -34,7 +34,7 @@ class Server:
         self.answers: dict[torch.Size, Answer] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length)."""
+        """Return the model's result for `tokens`, of shape (batch, length)."""
         if tokens.shape not in self.answers:
             try:
                 self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)

@@ -1,4 +1,4 @@
-"""Another solution of 6.2: from a table of what is divided, and from rounds in a ring."""
+"""Another solution of 6.2: by a table of the divided kinds, and by rounds in a ring."""
 
 from __future__ import annotations
 
