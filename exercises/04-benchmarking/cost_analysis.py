@@ -2,7 +2,7 @@
 
 You will learn    how price and throughput set the cost; how much faster a more expensive GPU must be; what idle hours cost
 You will produce  dollars per million tokens, on demand and spot, for each GPU that you measured; break-even ratios
-Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json of runs of 4.3)
+Run it            python cost_analysis.py --tok-per-s 200          (what if; or next to earlier-4.3-*.json from runs)
 Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
 Reading           modules/04-benchmarking/lesson-2-price.md, "What a million tokens cost"
 """

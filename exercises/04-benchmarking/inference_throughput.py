@@ -99,7 +99,7 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     }  # fmt: skip
 
 
-# --- the experiment: one engine, rounds over all batch sizes in turn, so that a busy moment does not hit only one of them ---
+# --- the experiment: one engine, rounds over all batch sizes, so that a busy moment does not affect only one of them ---
 rounds: dict[int, list[tuple[list[Answer], float]]] = {batch: [] for batch in batches}
 watts: dict[int, list[float]] = {batch: [] for batch in batches}
 memory: dict[int, int | None] = {}

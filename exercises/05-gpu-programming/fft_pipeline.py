@@ -125,7 +125,7 @@ def measure_product_gflops(n: int = 512) -> float:
 own_best = measure_product_gflops()
 say(f"{args.signals:,} signals of {args.samples:,} samples, a pulse of {args.template}: {plain:,} points hold all scores")
 
-# --- the length alone, in turn: a prime (or whatever comes out), the shortest fast one, a power of two -----------------------
+# --- the length alone, alternating: a prime (or whatever comes out), the shortest fast one, a power of two --------------------
 some = signals[: min(COMPARED, args.signals)]
 lengths = list(dict.fromkeys([plain, fast, power]))
 turns: dict[int, list[float]] = {length: [] for length in lengths}
@@ -138,7 +138,7 @@ length_us = {row["length"]: row["us_per_signal"] for row in by_length}
 titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
 bench.say_table(by_length, titles)
 
-# --- the ways: first if they are right, then their times, in turn -----------------------------------------------------------
+# --- the ways: first if they are right, then their times, alternating ---------------------------------------------------------
 right = correlate_directly(some.cpu(), template.cpu()).to(device)
 ways: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "as delivered": filter_slowly, "on a ring": filter_on_a_ring, "direct sum": sum_directly,

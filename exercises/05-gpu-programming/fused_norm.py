@@ -133,7 +133,7 @@ eager_rows: list[dict] = []
 for n in columns:
     rows = max(16, min(args.rows, MAX_INTERPRETED // n)) if interpreted else args.rows
     if rows < args.rows:
-        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds per row")
+        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes a few milliseconds per row")
     inputs = make_rows(rows, n)
     norm = torch.nn.functional.layer_norm(inputs[0].double(), (n,), *(tensor.double() for tensor in inputs[1:]), EPS)
     memory = KernelMemory(my_norm.norm_dropout) if interpreted else None

@@ -2,7 +2,7 @@
 
 You will learn    to find by measuring what costs time, to repair it, and to prove that the result is still the same
 You will produce  a train that is at least 5 times as fast, with the same losses, accuracies and weights
-Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it and this version in turn
+Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it and this version alternately
 Your part         the body of `train`; keep its name and its parameters
 Reading           modules/05-gpu-programming/lesson-11-slow-training.md
 """

@@ -1,4 +1,4 @@
-"""Simulate streams and events: the orders that they permit, the time, and the operations that no event orders.
+"""Simulate streams and events: the orders that they permit, their times, and the operations that no event orders.
 
 A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
 are ordered if they are in the same stream, or if an event orders them; nothing else does. From the operations that a

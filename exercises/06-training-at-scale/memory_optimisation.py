@@ -117,7 +117,7 @@ def record_snapshot(word: str) -> None:
     if not (record and dump):
         say(f"no memory snapshot: torch {torch.__version__} cannot write one")
     elif word == "begin":
-        record(max_entries=20_000)  # each with its line: some megabytes in all
+        record(max_entries=20_000)  # each with its line: a few megabytes in all
     else:
         dump(str(out / "memory-snapshot.pickle"))
         record(enabled=None)

@@ -64,7 +64,7 @@ def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int
 
 
 def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
-    """Return where each rank is: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
+    """Return the place of each rank: its node, and its coordinates in a mesh that has the rank at each (dp, pp, tp)."""
     at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}
     return [{"rank": rank, "node": nodes[rank], **dict(zip(DIMENSIONS, at[rank], strict=True))} for rank in sorted(at)]
 

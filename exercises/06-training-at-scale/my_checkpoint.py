@@ -1,6 +1,6 @@
 """Your part of 6.4: what a checkpoint must hold, and how training continues from it as if it had never stopped.
 
-You will learn    what the state of training is besides the weights; how it is saved in slices, and read by fewer ranks
+You will learn    what the state of training is in addition to the weights; how it is saved in slices, and read by fewer ranks
 You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
 Try it            gpucourse try 6.4
 Your part         both functions below. As delivered they keep only the weights; keep their names and parameters

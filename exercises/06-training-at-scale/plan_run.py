@@ -80,7 +80,7 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
     """Return the largest difference of the bytes of weights from the formula, in percent. Shards are padded to equal lengths,
-    so they may be some percent larger."""
+    so they may be a few percent larger."""
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]

@@ -53,7 +53,7 @@ class Shape:
 class Technique:
     """The changes of one row of the menu; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
     how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer is used, and whether
-    it updates all tensors at once."""
+    it updates all tensors in one call."""
 
     name: str
     label: str

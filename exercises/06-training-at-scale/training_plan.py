@@ -94,7 +94,7 @@ if world.rank == 0:
     elif plan is None:
         say(f"my_plan.yaml still has empty values: {', '.join(file.empty)}. The small model is trained as plain copies")
 
-# --- its form on the ranks at hand -----------------------------------------------------------------------------------------
+# --- its form on the ranks here --------------------------------------------------------------------------------------------
 form = plan or Plan(world.size, 1, 1, 0, "none", 1, "fp32")
 
 

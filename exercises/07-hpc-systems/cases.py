@@ -67,7 +67,7 @@ def make_passthrough(puzzle: int) -> list[Passthrough]:
 
 
 def make_machines(puzzle: int) -> list[int]:
-    """Return the GiB of graphics memory that each of some virtual machines needs."""
+    """Return the GiB of graphics memory that each of several virtual machines needs."""
     chance = random.Random(puzzle)
     return [chance.choice([1, 2, 3, 5, 7, 8, 10, 16, 20]) for _ in range(chance.randint(9, 24))]
 

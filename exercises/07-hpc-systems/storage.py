@@ -43,7 +43,7 @@ window = -(-records // args.windows)
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-place = Path(os.environ.get("TMPDIR") or out)  # in a run it is beside the outputs, and removed with the run's last process
+place = Path(os.environ.get("TMPDIR") or out)  # in a run it is next to the outputs, and removed with the run's last process
 if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
     sys.exit(f"{free // MIB:,} MiB are free for the file, but three times {args.megabytes} are needed: "
              "take a smaller --megabytes")  # fmt: skip

@@ -45,7 +45,7 @@ class ProbesRefused(TracerFailed):
 
 @dataclass(frozen=True)
 class Hit:
-    """One hit of a probe: at entry or return (`returns`), when (ns), in which thread, with which values."""
+    """One hit of a probe, at entry or return (`returns`): its time in ns, its thread, and its values."""
 
     probe: str
     returns: bool

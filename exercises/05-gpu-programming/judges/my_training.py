@@ -87,7 +87,7 @@ WAYS = {
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "counts-in-python": Way(
-        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch at once, "
+        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch together, "
         "and keep the sum as a tensor",
         (
             "right[epoch] += (out.argmax(dim=1) == y[places]).sum()",

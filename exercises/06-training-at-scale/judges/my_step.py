@@ -22,7 +22,7 @@ MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
-        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences at once: "
+        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences together: "
         "even if each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
         ("PARTS = 4", "PARTS = 1"),
     ),

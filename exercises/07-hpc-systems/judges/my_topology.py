@@ -206,7 +206,7 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
 
 
 def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
-    """Return a test of a division for each wrong way: is it the best by another measure, or a certain one?"""
+    """Return, for each wrong way, a test of whether a division comes from it."""
     return {
         "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),

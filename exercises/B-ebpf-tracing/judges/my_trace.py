@@ -36,7 +36,7 @@ WAYS = {
         ("@wanted[tid] = arg1;", "@wanted[tid] = arg1;\n  @sizes = hist(arg1);"),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree gives back",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree frees",
         ("  delete(@size[arg0]);\n", ""),
     ),
     "address-of-pointer": Way(

@@ -1,4 +1,4 @@
-"""Another solution of exercise 5.9: bytes become a tensor, an epoch's data is ordered at once, and SGD is two lines here."""
+"""Another solution of exercise 5.9: bytes become a tensor, an epoch's data is ordered in one step, and SGD is two lines."""
 
 from __future__ import annotations
 
