@@ -1,4 +1,4 @@
-"""Which batch size is the best setting, and whether the measurement can tell. Only arithmetic: nothing is measured here."""
+"""Choose the best batch size, and list all that the measurement cannot rule out. Only arithmetic: nothing is measured here."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Row = Mapping[str, Any]
 
 
 def choose_best(rows: Sequence[Row]) -> Row | None:
-    """Return the row of the smallest batch size with nearly all of the highest throughput; None if there is no row."""
+    """Return the row of the smallest batch size that reaches KNEE of the highest throughput, or None if there is no row."""
     top_speed = max((row["output_tok_per_s"] for row in rows), default=0.0)
     return next((row for row in rows if row["output_tok_per_s"] >= KNEE * top_speed), None)
 
 
 def within_the_spread(rows: Sequence[Row]) -> list[int]:
-    """Return the batch sizes that may be the best setting, by the slowest and the fastest round of each."""
+    """Return the batch sizes that may be the best setting, given the slowest and the fastest round of each."""
     if not rows:
         return []
     fastest = max(rows, key=lambda row: row["output_tok_per_s"])

@@ -1,8 +1,8 @@
 """Cost analysis: what a million tokens cost, from the throughput that you measured and the price of an hour.
 
-You will learn    how price and throughput give a cost; how much faster a more expensive GPU must be; what idle hours cost
+You will learn    how price and throughput set the cost; how much faster a more expensive GPU must be; what idle hours cost
 You will produce  dollars per million tokens, on demand and spot, for each GPU that you measured; break-even ratios
-Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json of runs of 4.3)
+Run it            python cost_analysis.py --tok-per-s 200          (what if; or next to earlier-4.3-*.json from runs)
 Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
 Reading           modules/04-benchmarking/lesson-2-price.md, "What a million tokens cost"
 """
@@ -14,7 +14,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import costs
@@ -28,11 +28,11 @@ listed, sources = costs.prices()
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="dollars per million tokens")
 parser.add_argument("--tok-per-s", type=float, default=0.0, help="output tokens a second; 0: what earlier runs of 4.3 measured")
-parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="whose runs to use")
+parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="the model whose runs are used")
 parser.add_argument(
     "--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed if p.gpus == 1], help="compared with"
 )
-parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars an hour of that instance; 0: as in gpus.json")
+parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars an hour for the instance; 0: as in gpus.json")
 parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
 args = parser.parse_args()
 if args.tok_per_s < 0 or args.price_per_hour < 0 or not 0 < args.utilisation <= 100:
@@ -64,7 +64,7 @@ base = args.price_per_hour or reference.usd_per_hour
 
 
 def throughput(gpu: str) -> dict | None:
-    """Return the newest measurement on that GPU; None if there is none: another GPU's never takes its place."""
+    """Return the newest measurement on that GPU, or None. A measurement on another GPU never replaces it."""
     return next((run for run in of_model if run["gpu"] == gpu), None)
 
 

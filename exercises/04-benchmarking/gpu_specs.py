@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -47,7 +47,7 @@ else:
         {"spec": "float32 peak, derived", "device": None, "sheet": None, "unit": "TFLOP/s"},
         {"spec": "memory bandwidth, derived", "device": None, "sheet": None, "unit": "GB/s"},
     ]  # fmt: skip
-    say("No GPU here: the column of the device shows what a processor has, and the rest stays empty. (local mode)")
+    say("No GPU here: the device column shows what the processor reports, and the rest stays empty. (local mode)")
 
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())
@@ -65,7 +65,7 @@ metrics = {
     "ridge_t4": table[0]["ridge_flop_per_byte"],
     "ridge_l4": next(row["ridge_flop_per_byte"] for row in table if row["gpu"] == "L4"),
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
-    "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
+    "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, but the device is this computer",
 }  # fmt: skip
 bench.say_table(spec_rows, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"})
 titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",

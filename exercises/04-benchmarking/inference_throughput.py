@@ -1,6 +1,6 @@
-"""Inference throughput: how many tokens a second an engine generates, by how many requests it serves at the same time.
+"""Inference throughput: the tokens a second that an engine generates, by the number of requests at the same time.
 
-You will learn    why a batch is nearly free, and until when; what it costs each request; how to find the best setting
+You will learn    why a batch is nearly free, and up to what size; what it costs each request; how to find the best setting
 You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
 Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
                   python inference_throughput.py --model gpt2
@@ -18,7 +18,7 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import best_setting
@@ -50,7 +50,7 @@ parser.add_argument(
     "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
 )
 parser.add_argument("--kv-share", type=float, default=1.0, help="size of the cache, as a share of what the largest batch needs")
-parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="then vLLM's own benchmark")
+parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="also run vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
 try:
@@ -60,7 +60,7 @@ except ValueError:
 if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
     parser.error("each of --batch-sizes must be from 1 to 512, --repeats at least 1, and --kv-share from 0.1 to 1")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
-    parser.error(f"--input-len and --output-len (2 at least) together at most {model.longest}, the longest of {args.model}")
+    parser.error(f"--output-len must be at least 2, and with --input-len at most {model.longest}, the limit of {args.model}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -99,7 +99,7 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     }  # fmt: skip
 
 
-# --- the experiment: one engine, rounds over all batch sizes in turn, so that a busy moment does not hit only one of them ---
+# --- the experiment: one engine, rounds over all batch sizes, so that a busy moment does not affect only one of them ---
 rounds: dict[int, list[tuple[list[Answer], float]]] = {batch: [] for batch in batches}
 watts: dict[int, list[float]] = {batch: [] for batch in batches}
 memory: dict[int, int | None] = {}
@@ -113,7 +113,7 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
     try:
         together(engine.url, engine.model, prompts(min(4, batches[-1])), args.output_len)  # warm-up
         for batch in batches:
-            together(engine.url, engine.model, prompts(batch), 2)  # and in this shape
+            together(engine.url, engine.model, prompts(batch), 2)  # and warm-up with this batch size
         for number in range(args.repeats):
             for batch in batches:
                 with telemetry.Recorder(read, 5.0) if read else contextlib.nullcontext() as recorder:
@@ -165,7 +165,7 @@ metrics = {
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
     "beside_vllm_bench": beside, "vllm_bench_not_run": why_not,
     "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
-    "simulated": None if device.type == "cuda" else "transformers on the CPU: a GPU's curves look alike, its numbers differ",
+    "simulated": None if device.type == "cuda" else "transformers on the CPU: curves as on a GPU, but other numbers",
 }  # fmt: skip
 titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
@@ -177,6 +177,6 @@ if best:
     say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
     if len(candidates) > 1:
         listed = ", ".join(map(str, candidates))
-        say(f"That is not certain: by the spread of the rounds it may be any of {listed}. Take more rounds (--repeats).")
+        say(f"That is not certain: given the spread of the rounds, it may be any of {listed}. Take more rounds (--repeats).")
 path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device, f"{kind} {engine_version}")

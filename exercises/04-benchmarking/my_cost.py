@@ -1,4 +1,4 @@
-"""Your part of 4.4: what a million tokens cost, with idle hours, with several GPUs, and on spot capacity that is taken back.
+"""Your part of 4.4: what a million tokens cost, with idle hours, with several GPUs, and on spot capacity that may be lost.
 
 You will learn    which hours you pay for and which produce tokens; up to how many interruptions a day spot is cheaper
 You will produce  a `usd_per_million` for any service, and the break-even of spot
@@ -18,7 +18,7 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars per million tokens of a service that runs day and night.
+    """Return the dollars per million tokens of a service that runs day and night.
 
     `usd_per_hour` is the price of the whole instance, and each of its `gpus` generates `tokens_per_s` tokens a second while it
     has work. The instance is taken back `interruptions_per_day` times a day; each time, you pay for `minutes_lost` minutes in
@@ -30,6 +30,6 @@ def usd_per_million(
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
     """Return the interruptions a day at which a token costs the same on spot as on demand, which is never interrupted.
 
-    `minutes_lost` as above. With more interruptions spot is more expensive, although its hour is cheaper.
+    `minutes_lost` is defined as above. With more interruptions spot is more expensive, although its hour is cheaper.
     """
     raise NotImplementedError("most_interruptions: in which share of the day must spot still generate tokens?")

@@ -1,6 +1,6 @@
-"""Your part of 4.3: from the times at which tokens arrived to the setting that a service should run with.
+"""Your part of 4.3: find the setting that a service should run with, from the times at which tokens arrived.
 
-You will learn    what exactly TTFT, TPOT and p99 are; how to choose a batch size within a limit, and when two are as good
+You will learn    the exact meaning of TTFT, TPOT and p99; how to choose a batch size within a limit; when two are equally good
 You will produce  a `percentile`, a `latencies` and a `choose_batch` that are right for any measurement
 Try it            gpucourse try 4.3
 Your part         the bodies of the three functions; keep their names and parameters. `choose_batch` needs `percentile`
@@ -13,13 +13,13 @@ from __future__ import annotations
 def percentile(values: list[float], percent: float) -> float:
     """Return the nearest-rank percentile: the smallest of `values` that at least `percent` percent of them do not exceed.
 
-    `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which are in any order.
+    `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which may be in any order.
     """
     raise NotImplementedError("percentile: how many values must be at most as large as the one that you return?")
 
 
 def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
-    """TTFT and TPOT of one request, in milliseconds.
+    """Return TTFT and TPOT of one request, in milliseconds.
 
     `sent_s` is when it was sent, `arrived_s` when each of its tokens arrived, in seconds on one clock. TTFT is the time to the
     first token; TPOT is the mean time from one token to the next. TPOT is None if there is only one token.
@@ -33,10 +33,10 @@ def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]
     For each batch size, `rounds` has the tokens a second of each of its rounds, and `tpots_ms` the TPOT of each of its
     requests. Choose in three steps:
 
-    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. Return None if there
-       is none.
-    2. Find the fastest of them: the highest median of its rounds (`statistics.median`). Its slowest round is the mark.
-    3. Of those within the limit return the smallest whose fastest round reaches the mark. The measurement cannot tell it
+    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. Return None if no
+       batch size is.
+    2. Find the fastest of them: its rounds have the highest median (`statistics.median`). Its slowest round is the mark.
+    3. Of those within the limit, return the smallest whose fastest round reaches the mark. The measurement cannot tell it
        from the fastest, and its requests wait less.
     """
     raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

@@ -1,9 +1,9 @@
-"""Your part of 4.1: what a GPU can do at most, from the numbers that it reports.
+"""Your part of 4.1: compute the peaks of a GPU from the numbers that it reports.
 
 You will learn    where each figure of a data sheet comes from, and how to check one that looks too good
 You will produce  a `derive_peaks` that is right for any GPU
 Try it            gpucourse try 4.1
-Your part         the body of `derive_peaks`; keep its name, its parameters and the names in what it returns
+Your part         the body of `derive_peaks`; keep its name, its parameters and the names in its result
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
 """
 
@@ -21,7 +21,7 @@ def derive_peaks(
 
     "float32": the peak of the cores in TFLOP/s (10**12 operations a second); a core performs one multiply-add a clock.
     "float16": the peak of the tensor cores in TFLOP/s.
-    "bandwidth": that of the memory, in GB/s (10**9 bytes a second).
-    "ridge": operations in float16 that each byte read must bring before the tensor cores are the limit, not the memory.
+    "bandwidth": the bandwidth of the memory, in GB/s (10**9 bytes a second).
+    "ridge": the float16 operations per byte read above which the tensor cores are the limit, not the memory.
     """
     raise NotImplementedError("derive_peaks: how many operations is a multiply-add, and how many bytes is the bus wide?")

@@ -1,9 +1,9 @@
-"""Your part of 4.2: what a device reached in a burst and what it sustained, from the times of single matrix products.
+"""Your part of 4.2: compute the burst and the sustained rate of a device from the times of single matrix products.
 
 You will learn    how operations are counted; why a rate is work over time, not a mean of rates; which half of a run counts
 You will produce  a `rates` that is right for any shape and any run
 Try it            gpucourse try 4.2
-Your part         the body of `rates`; keep its name, its parameters and the names in what it returns
+Your part         the body of `rates`; keep its name, its parameters and the names in its result
 Reading           modules/04-benchmarking/lesson.md, "Burst and sustained"
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops: float) -> dict[str, float]:
-    """Return what a run of the same product shows: {"burst", "sustained", "percent"}.
+    """Return three figures for a run of the same product: {"burst", "sustained", "percent"}.
 
     Each call multiplied an m x k matrix by a k x n matrix. `calls` has a pair (began, took) for each call, in the order in
     which they ran: when it began, in seconds on a clock that was not zero at the start, and how many seconds it took.

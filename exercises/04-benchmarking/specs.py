@@ -1,6 +1,6 @@
-"""The facts that a GPU reports, what follows from that, and what its data sheet says: one row for each property.
+"""Compare what a GPU reports, what follows from that, and what its data sheet says: one row for each property.
 
-Only arithmetic: the device's answers come in, rows go out. A property that the device does not report is None.
+Only arithmetic: the caller asks the device. A property that the device does not report is None.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ASKED = (
     "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
     "clocks.max.sm",
 )  # fmt: skip
-HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first generation that has it in hardware
+HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first compute capability that has the format in hardware
 
 
 def dtypes(capability: tuple[int, int]) -> list[str]:
@@ -22,7 +22,7 @@ def dtypes(capability: tuple[int, int]) -> list[str]:
 
 
 def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
-    """Return peaks from the device's own numbers: cores, clock, bus. None if a number is missing."""
+    """Compute peaks from the device's own numbers: cores, clock, bus. A peak is None if one of its numbers is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     device_clock = getattr(props, "clock_rate", None)
@@ -37,8 +37,8 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
 
 
 def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
-    """Return a row for each property: what the device reports (or what follows), what the sheet says, and whether they
-    agree."""
+    """Return a row for each property: the value that the device reports or that follows, the value of the sheet, and whether
+    they agree."""
     peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
@@ -66,7 +66,7 @@ def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[di
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
-    """Return the data sheets side by side, and the peak that the formula gives for processors and clock."""
+    """Return one row for each data sheet, with the peak that follows from its processors and clock."""
     return [
         {
             "gpu": gpu.gpu, "capability": gpu.capability, "sms": gpu.sms, "cores": gpu.sms * gpu.cores_per_sm,
@@ -101,8 +101,8 @@ def _link(driver_facts: dict[str, Any]) -> str | None:
 
 
 def _row(name: str, device: Any, sheet: Any, unit: str, tolerance: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
-    """Return a row of the table. `tolerance` is by how many percent the two may differ, or None if they are not compared. With
-    `may_exceed` the device may be above the sheet by any amount."""
+    """Return a row of the table. `tolerance` is the percentage by which device and sheet may differ, or None if they are not
+    compared. With `may_exceed` the device may be above the sheet by any amount."""
     off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
     if tolerance is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -67,7 +67,7 @@ if derived:
 
 
 def limit(dtype: str) -> float | None:
-    """Return the TFLOP/s that cannot be exceeded: the data sheet's or the derived peak; for a CPU, more than any reaches."""
+    """Return the limit in TFLOP/s: the peak of the data sheet or the derived one; for a CPU, a rate that none reaches."""
     if gpu:
         return gpu.peak_tflops(dtype)
     if derived:
@@ -77,7 +77,7 @@ def limit(dtype: str) -> float | None:
 
 
 def speed(dtype: str, n: int, seconds: list[float]) -> dict:
-    """Return the speed that times of one product show, refused if it is above the limit."""
+    """Return the speed that the times of one product show. The speed is refused if it is above the limit."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
     is_refused = most is not None and tflops > most
@@ -87,7 +87,7 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
 
 
 def summarize(samples: list[dict]) -> dict:
-    """Return clock, power and limiter over samples of the GPU; None if there is no sample."""
+    """Return the mean clock, the mean power and the limiters in samples of the GPU. Each is None if there is no sample."""
     clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
     limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
@@ -95,7 +95,7 @@ def summarize(samples: list[dict]) -> dict:
 
 
 def time_long_run(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
-    """Return times of the second half of a long run, and what the GPU did meanwhile."""
+    """Return the times in the second half of a long run, and the samples of the GPU in that half."""
     durations, deadline, recorder = [], time.monotonic() + seconds, None
     if read:
         with telemetry.Recorder(read, 2.0) as recorder:
@@ -107,13 +107,13 @@ def time_long_run(call: Callable[[], object], seconds: float) -> tuple[list[floa
 
 
 def published_runs() -> list[dict]:
-    """Return what others measured in float16 on each GPU in the table: to compare with, and for those who have no GPU."""
+    """Return the float16 speeds that others measured on GPUs of the table, for comparison and for those who have no GPU."""
     return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
 def compare_published(summary: list[dict]) -> list[dict]:
-    """Return what was measured here and what others published, for a plot: the fastest run, and how slow the slowest was."""
+    """Return rows for a plot: what was measured here, then the fastest and the slowest run that others published."""
     processor = "GPU" if on_gpu else "processor"
     fastest = next((row for row in summary if row["dtype"] == "float16"), summary[0])
     rows = [{"name": f"this {processor}, {fastest['dtype']}", "tflops": fastest["best_tflops"]}]
@@ -122,12 +122,12 @@ def compare_published(summary: list[dict]) -> list[dict]:
 
 
 def doubling_times(rows: list[dict]) -> float | None:
-    """Return the time of the largest product in float32 over that of half its side; None if one is missing."""
+    """Return how many times as long the largest float32 product takes as one of half its side, or None if not measured."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
     return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
 
 
-# --- the experiment: first check the result, then a burst at each size and format, last a long run of each format -----------
+# --- the experiment: first check the result, then a burst at each size and format, and last a long run of each format ---------
 rows: list[dict] = []
 sustained: list[dict] = []
 skipped: list[dict] = []
@@ -191,7 +191,7 @@ metrics = {
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
     "published": published_runs(), "beside_published": compare_published(summary),
-    "simulated": None if on_gpu else "a processor instead of a GPU: the arithmetic is right, the speeds are the processor's",
+    "simulated": None if on_gpu else "a processor, not a GPU: the arithmetic is right, but the speeds are the processor's",
 }  # fmt: skip
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",
           "best_percent": "best %",

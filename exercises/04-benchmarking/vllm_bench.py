@@ -1,4 +1,4 @@
-"""vLLM's own benchmark, to compare with ours: same model, lengths and number of requests at a time, but without HTTP."""
+"""vLLM's own benchmark, to compare with the course's: the same model, lengths and number of requests at a time, but no HTTP."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def command(
 
 
 def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
-    """Return its figures under our names. It counts input and output tokens together; `output_len` of each request were
-    generated.
+    """Return vLLM's figures under the course's names. vLLM counts input and output tokens together; each request generated
+    `output_len` tokens.
 
     Raises ValueError if the document was not written by `vllm bench throughput`.
     """
@@ -39,7 +39,7 @@ def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
 
 
 def compare(words: list[str], out: Path, input_len: int, output_len: int) -> tuple[dict[str, float] | None, str | None]:
-    """Run it and return its figures, or None and the reason."""
+    """Run the command `words` and return its figures, or None and the reason."""
     process = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if process.returncode:
         sys.stdout.write("\n".join(process.stdout.splitlines()[-10:]) + "\n")

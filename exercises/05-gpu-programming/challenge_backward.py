@@ -1,4 +1,4 @@
-"""Judges the challenge of 5.10: the gradients of my_backward.py against autograd's, and the largest tensor that it creates."""
+"""Judges the challenge of 5.10: compares the gradients of my_backward.py with autograd's, and measures its largest tensor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LargestTensor(TorchDispatchMode):
 
 
 def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, interpreted: bool) -> list[dict[str, Any]]:
-    """Return a row for each length, kind and gradient: its largest error and the limit. Raises what the learner's code
+    """Return a row for each length, kind and gradient, with the largest error and the limit. Raises what the learner's code
     raises."""
     rows = []
     for n in LENGTHS:
@@ -76,16 +76,16 @@ def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, lar
 def attempt(
     module: Any, device: torch.device, say: Callable[[str], None], explain: Callable[[Exception], str], **sizes: Any
 ) -> dict[str, Any]:
-    """Return what a run says about the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
+    """Try the challenge and return its result: `state` is open, right, or the mistake; `rows` has a row for each gradient."""
     try:
         rows = judge(module, device, **sizes)
     except NotImplementedError:
         return {"state": "open", "rows": []}
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         return {"state": explain(error), "rows": []}
     wrong = sorted({row["gradient"] for row in rows if row["error"] > row["limit"]})
     state = f"wrong: the gradient of {', '.join(wrong)}" if wrong else "right"
     if not wrong and any(row["largest_bytes"] >= row["scores_bytes"] for row in rows):
-        state = "right, but with a tensor as large as the matrix of scores: tiles need none"
+        state = "right, but with a tensor as large as the matrix of scores, which tiles do not need"
     say(f"the challenge, my_backward.py: {state}")
     return {"state": state, "rows": rows}

@@ -4,7 +4,7 @@ You will learn    what moves and when, what makes the processor wait, mixed prec
 You will produce  samples a second of the delivered loop, and of yours in float32 and 16 bits; a profile and a trace of yours
 Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
                   python cpu_to_gpu.py                                              (a GPU)
-Your part         predict what training takes in memory; then rewrite train in my_loop.py
+Your part         predict how much memory training needs; then rewrite train in my_loop.py
 Reading           modules/05-gpu-programming/lesson-3-pytorch.md
 """
 
@@ -18,7 +18,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import loops
@@ -37,7 +37,7 @@ parser.add_argument("--steps", type=int, default=200, help="timed steps of each 
 parser.add_argument("--batch-size", type=int, default=1024, help="samples per step")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
 parser.add_argument(
-    "--precision", choices=["auto", *DTYPES], default="auto", help="for mixed precision; auto: what the device has"
+    "--precision", choices=["auto", *DTYPES], default="auto", help="the 16-bit format; auto: bfloat16 if the device has it"
 )
 parser.add_argument("--top", type=int, default=8, help="operations of the profile to show")
 args = parser.parse_args()
@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """Return bfloat16 if the device computes with it; a GPU before Ampere has only float16."""
+    """Return the format of --precision. With auto, that is bfloat16, or float16 on a GPU before Ampere."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
@@ -71,9 +71,9 @@ def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
 
 
 def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
-    """Return the seconds of that many steps, with all their work, and their losses.
+    """Return the seconds that `steps` steps take, with all their queued work, and their losses.
 
-    The first steps in a format pay for choosing and compiling kernels: they run before the clock starts.
+    The first steps in a format include choosing and compiling kernels, so they run before the clock starts.
     """
     train(WARMUP, dtype)
     if on_gpu:
@@ -102,7 +102,7 @@ def run_way(way: str, train, dtype: torch.dtype, place: torch.device) -> dict:
 
 
 def count_zero_gradients(scale: float) -> float:
-    """Return the percent of the gradients of a small loss that are 0 in float16, with the loss times `scale` before
+    """Return the percentage of a small loss's gradients that are 0 in float16. The loss is multiplied by `scale` before
     backward."""
     torch.manual_seed(SEED)
     model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.Tanh())], nn.Linear(64, 4)).to(device)
@@ -117,7 +117,7 @@ def count_zero_gradients(scale: float) -> float:
 
 
 def divide(first: dict, second: dict) -> float | None:
-    """Return how many times as fast as the second way the first is; None if a speed was refused."""
+    """Return the speed of the first way divided by that of the second, or None if a speed was refused."""
     return first["samples_per_s"] / second["samples_per_s"] if first["samples_per_s"] and second["samples_per_s"] else None
 
 
@@ -144,7 +144,7 @@ try:
     sizes = {"width": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
     plain = loops.watch(my_loop.train, device, torch.float32, **sizes)
     watched = loops.watch(my_loop.train, device, mixed, **sizes)
-except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
     broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     traceback.print_exc(file=sys.stdout)
 

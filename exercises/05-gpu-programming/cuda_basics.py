@@ -1,4 +1,4 @@
-"""CUDA basics: kernels of the course and four of yours, run thread by thread on a CPU that sees every access.
+"""CUDA basics: kernels of the course and four of yours, run thread by thread in an emulator that sees every access.
 
 You will learn    which element a thread gets, what a warp asks memory for, what barriers are for, what a split warp costs
 You will produce  sectors per request of ten kernels, the faults of yours with thread and line, and on a GPU their GB/s
@@ -18,7 +18,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import emulator
 import findings
@@ -27,12 +27,12 @@ HERE = Path(__file__).resolve().parent
 MAX_EMULATED = 65536  # elements
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="kernels and what their warps ask memory for")
+parser = argparse.ArgumentParser(description="kernels and the memory requests of their warps")
 parser.add_argument(
-    "--elements", type=int, default=67108864, help="elements of each array on a GPU; up to 65,536 the emulator runs them, too"
+    "--elements", type=int, default=67108864, help="elements of each array on a GPU; the emulator runs up to 65,536, too"
 )
 parser.add_argument("--block", type=int, default=256, help="threads per block: 32, 64, ... 1024")
-parser.add_argument("--stride", type=int, default=2, help="of strided_copy, in elements")
+parser.add_argument("--stride", type=int, default=2, help="stride of strided_copy, in elements")
 args = parser.parse_args()
 if args.block not in {32, 64, 128, 256, 512, 1024}:
     parser.error("--block must be 32, 64, 128, 256, 512 or 1024: block_sum halves the number of threads again and again")
@@ -103,12 +103,12 @@ judged = {row["kernel"]: row for row in yours}
 
 
 def read(kernel: str, *keys: str) -> dict[str, object]:
-    """Return figures of one of your kernels; all None while it is as delivered."""
+    """Return figures of one of your kernels. All are None while the kernel is not written."""
     return {key: judged[kernel][key] if kernel in judged else None for key in keys}
 
 
 def total(key: str) -> int | None:
-    """Return a count over those of your kernels that are written; None while none is."""
+    """Return the sum of a count over the kernels that you have written, or None if you have written none."""
     return sum(row[key] for row in yours) if yours else None
 
 

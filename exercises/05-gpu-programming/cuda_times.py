@@ -1,4 +1,4 @@
-"""Facts that nvcc reports about the kernels of 5.1, and on a GPU their times: GB/s by the bytes that a kernel must move."""
+"""Get what nvcc reports about the kernels of 5.1, and on a GPU their times. GB/s count the bytes that a kernel must move."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIMED = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "bl
 
 @dataclass
 class Compilation:
-    """The sources for nvcc, by file: kernels for their registers, and on a GPU the programs to time."""
+    """What nvcc compiles, by source file: the kernels, for their registers, and on a GPU the programs to time."""
 
     arch: str
     device: torch.device
@@ -41,8 +41,8 @@ class Compilation:
     programs: dict[str, Future[Path]] = field(default_factory=dict)
 
     def describe(self, name: str, kernel: str, block: int) -> dict[str, Any]:
-        """Return registers per thread, shared memory per block, spills, theoretical occupancy of a kernel; all None without
-        nvcc."""
+        """Return a kernel's registers per thread, shared memory per block, spills and theoretical occupancy. All are None
+        without nvcc."""
         if name not in self.cubins:
             return OF_NVCC
         try:
@@ -64,7 +64,7 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Start to compile with nvcc, if it is installed; on a GPU also whole programs, for its own architecture."""
+    """Start compiling the kernels with nvcc, if it is installed. If there is a GPU, also compile whole programs for it."""
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -95,7 +95,7 @@ class Times:
 
 
 def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block: int, stride: int) -> Times:
-    """Time every kernel whose values are right and that stays inside its arrays; nothing without a GPU or nvcc."""
+    """Time every kernel that gives right values and stays inside its arrays. Without a GPU and nvcc, time nothing."""
     if work.device.type != "cuda":
         return Times("not measured: GB/s, which need a GPU" + ("" if work.nvcc else f"; {nvcc.ABSENT}"))
     if work.nvcc is None:
@@ -127,14 +127,14 @@ def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block
 
 
 def _time(program: Path, kernel: str, elements: int, block: int, stride: int) -> dict[str, Any]:
-    """Return the median of many warm launches, and the bytes that the kernel must move in that time."""
+    """Return the median time of many warm launches, and the GB/s for the bytes that the kernel must move."""
     count = max(1, elements // {"strided_copy": stride, "read_field": 4}.get(kernel, 1))  # arrays of the same length
     words = [str(program), "time", kernel, str(block), str(stride), str(count)]
     output = _call(words)
     answers = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     timed = next((answer for answer in answers if "seconds" in answer), None)
     if timed is None or any(answer.get("wrong") for answer in answers):
-        bench.say(f"{kernel} was not timed: it did not end well, or its numbers are wrong: {output.strip()[-200:]}")
+        bench.say(f"{kernel} was not timed: it failed, or its numbers are wrong: {output.strip()[-200:]}")
         return dict(NOT_MEASURED)
     if kernel == "transpose":
         rows, columns = findings.shape_of_transpose(count)
@@ -145,8 +145,8 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
 
 
 def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, int | None]:
-    """Return what NVIDIA's compute-sanitizer counts on the GPU itself; None each if it is not installed or reports
-    nothing."""
+    """Return the errors and hazards that NVIDIA's compute-sanitizer counts on the GPU. Return an empty dict if it is not
+    installed; a count that it does not report is None."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         return {}
@@ -157,7 +157,7 @@ def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, 
 
 
 def _call(words: list[str]) -> str:
-    """Return what a program printed, or a message if it took too long."""
+    """Return the output of a program, or a message if it took too long."""
     try:
         process = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The operations that a program asks of torch, one by one: counted in a place that every call passes, on any device.
+"""Count the operations that a program asks torch for, on any device, in a place that every call passes.
 
 It uses two modes of torch. A dispatch mode sees each operation that reaches a backend, also those of backward and of an
 optimizer; a function mode sees the calls of Python, such as `tolist`, which reads a tensor on the CPU without any operation.
@@ -31,7 +31,7 @@ CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to refuse a bad class; no
 
 @dataclass(frozen=True)
 class Move:
-    """A copy of a tensor to another kind of device. `pinned`: from memory that the GPU can read by itself."""
+    """A copy of a tensor to another kind of device. `pinned`: its source is memory that the GPU can read by itself."""
 
     bytes: int
     non_blocking: bool
@@ -39,7 +39,7 @@ class Move:
 
 
 class Reads(TorchFunctionMode):
-    """Notes calls of Python that read values of a tensor on the CPU directly; `inside` is the call that is running."""
+    """Records Python calls that read values of a tensor on the CPU directly; `inside` is the call that is running."""
 
     def __init__(self, note: Callable[[], None]) -> None:
         super().__init__()
@@ -58,14 +58,15 @@ class Reads(TorchFunctionMode):
 
 
 class Operations(TorchDispatchMode):
-    """Counts what the code inside the `with` asks of torch.
+    """Counts the operations that the code inside the `with` asks torch for.
 
     `operations`: all of them. `values_read`: numbers that the program's own lines read out of a tensor; those that torch's
     optimizers and scalers read do not count. `from_python`: tensors built from Python numbers. `float64_results`: results in
-    64 bits. `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with 16-bit factors;
-    `flop_of_type`: those whose first factor has that type.
-    `weight_copies`: copies of a parameter of `model`, once that is set. With `file`: `lines` counts the operations of each
-    line of that file, without those of the libraries that it calls; `lines_read` and `lines_built` count two kinds of them.
+    64 bits. `moves`: copies between devices. `flop` and `half_flop`: the operations of all matrix products, and of those with
+    16-bit factors; `flop_of_type`: these operations by the type of the first factor.
+    `weight_copies`: copies of a parameter of `model`, once `model` is set. If `file` is given, `lines` counts the operations
+    of each line of that file, but not those of the libraries that it calls. `lines_read` and `lines_built` count the reads
+    and the tensors built from Python numbers in the same way.
     """
 
     def __init__(self, file: str = "") -> None:
@@ -147,7 +148,7 @@ class Operations(TorchDispatchMode):
 
 
 def _find_caller(file: str) -> Caller:
-    """Return the line of `file` that asked for the running operation, or None; and whether a library of torch did so for it: an
+    """Return the line of `file` that asked for the running operation, or None; and whether it came from a library of torch: an
     optimizer, a scaler, backward, a layer."""
     frame, of_library = inspect.currentframe(), False
     while frame is not None:

@@ -1,4 +1,4 @@
-"""The part of 5.8 that needs a GPU: copies around a filter, two streams that hide them, cuFFT's plans, the CPU's time."""
+"""The part of 5.8 that needs a GPU: copies around a filter, two streams that hide them, cuFFT's plans, and the CPU's time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _overlap(
     matched_filter: Filter,
     streams: tuple[torch.cuda.Stream, torch.cuda.Stream],
 ) -> None:
-    """Filter in chunks on two streams in turn: while one computes, the other copies. The current stream waits for both."""
+    """Filter in chunks on alternating streams: while one computes, the other copies. The current stream waits for both."""
     current = torch.cuda.current_stream()
     for stream in streams:
         stream.wait_stream(current)
@@ -68,7 +68,7 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """Return a transform that has to create its plan, and one that does not: events enclose the call, so the CPU's work
+    """Time a transform that has to create its plan, and one that does not. Events enclose the call, so the CPU's work
     counts."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import fft_copies
@@ -31,7 +31,7 @@ from transforms import TransformCounter, correlate_directly, find_fast_length, l
 
 SEED, ROUNDS, COMPARED, MAX_PRODUCTS = 0, 3, 64, 10**9
 OF_OWN_BEST, PEAK_TRIES = 1.05, 20  # a figure may be 1.05 times the best product, which is measured again up to 20 times
-AWKWARD = 100  # from this prime factor on, the length surely costs the time
+AWKWARD = 100  # a length with a prime factor of this size or more is surely slow
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a matched filter over many signals by FFT")
@@ -71,7 +71,7 @@ refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
+    """Filter as the delivered part does: signal by signal, transforming the template each time, at whatever length results."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -93,13 +93,13 @@ def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
-    """Return the least time of many warm calls: other programs on the computer can only add to it."""
+    """Return the shortest time of many warm calls: other programs on the computer can only add to it."""
     return min(bench.measure(call, device, budget_s=budget_s if not on_gpu else 0.3))
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """Return the figure, or None (and counted as refused) if the device cannot compute that fast. A CPU's own best may have
-    been measured while the computer was busy with something else: it is measured again before a figure is refused."""
+    """Return the figure. If the device cannot compute that fast, count it as refused and return None. A CPU's best may have
+    been measured while the computer was busy with something else, so it is measured again before a figure is refused."""
     global refused_count, own_best
     for _ in range(0 if on_gpu else PEAK_TRIES):
         if gflop_per_s <= OF_OWN_BEST * own_best:
@@ -112,12 +112,12 @@ def limit_gflops(gflop_per_s: float) -> float | None:
 
 
 def find_percent(scores: torch.Tensor) -> float:
-    """Return in how many signals the largest score is at the place of the pulse, in percent."""
+    """Return the percentage of the signals whose largest score is at the place of the pulse."""
     return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
 
 
 def measure_product_gflops(n: int = 512) -> float:
-    """Return the GFLOP/s of a matrix product, the best of many: what this device can compute."""
+    """Return the highest GFLOP/s of many matrix products: the limit of this device."""
     a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     return 2 * n**3 / min(bench.measure(lambda: a @ b, device, budget_s=0.1)) / 1e9
 
@@ -125,7 +125,7 @@ def measure_product_gflops(n: int = 512) -> float:
 own_best = measure_product_gflops()
 say(f"{args.signals:,} signals of {args.samples:,} samples, a pulse of {args.template}: {plain:,} points hold all scores")
 
-# --- the length alone, in turn: a prime (or whatever comes out), the shortest fast one, a power of two -----------------------
+# --- the length alone, alternating: a prime (or whatever comes out), the shortest fast one, a power of two --------------------
 some = signals[: min(COMPARED, args.signals)]
 lengths = list(dict.fromkeys([plain, fast, power]))
 turns: dict[int, list[float]] = {length: [] for length in lengths}
@@ -138,7 +138,7 @@ length_us = {row["length"]: row["us_per_signal"] for row in by_length}
 titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
 bench.say_table(by_length, titles)
 
-# --- the ways: first if they are right, then their times, in turn -----------------------------------------------------------
+# --- the ways: first if they are right, then their times, alternating ---------------------------------------------------------
 right = correlate_directly(some.cpu(), template.cpu()).to(device)
 ways: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "as delivered": filter_slowly, "on a ring": filter_on_a_ring, "direct sum": sum_directly,
@@ -154,7 +154,7 @@ try:
     if not torch.equal(signals_copy, signals):
         raise ValueError("matched_filter changed the signals that it was given")
     ways["yours"] = my_filter.matched_filter
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     broken, yours = f"{type(error).__name__}: {error}"[:500], None
     traceback.print_exc(file=sys.stdout)
 delivered_counter = TransformCounter()

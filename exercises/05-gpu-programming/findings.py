@@ -1,6 +1,6 @@
-"""Findings of the emulator in the kernels of 5.1: each is run at several sizes and in several orders of its threads.
+"""Find faults in the kernels of 5.1 with the emulator. Each is run at several sizes and in several orders of its threads.
 
-The script and the judges of the learner's parts use the same words and figures. Needs the emulator, but no torch.
+The script and the judges of the learner's parts share these words and figures. Needs the emulator, but no torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import emulator
 from emulator.cuda_source import blank_out
 
 HARNESS = Path(__file__).resolve().parent / "harness.cu"
-FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # by their number in the harness, PART
+FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # the index of a file is its PART in the harness
 GIVEN = ("copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
 LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("transpose", "clip_sum")}
 SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
@@ -30,7 +30,7 @@ LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
 @dataclass(frozen=True)
 class Setting:
-    """The settings for starting kernels: threads per block, the stride of strided_copy."""
+    """The launch settings of a kernel: threads per block, and the stride of strided_copy."""
 
     block: int = 256
     stride: int = 2
@@ -42,7 +42,7 @@ def build(file: Path, folder: Path) -> emulator.Program:
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """Return the code between the braces of a kernel, without comments and strings; None if there is no such kernel."""
+    """Return the code between the braces of a kernel, without comments and strings, or None if there is no such kernel."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:
@@ -60,13 +60,13 @@ def list_kernels(text: str) -> list[str]:
 
 
 def is_open(body: str) -> bool:
-    """Return whether a kernel's body still has the line that marks it as the course's."""
+    """Return whether a kernel's body still has the line that marks it as not written."""
     return re.search(r"\bOPEN\s*\(", body) is not None
 
 
 def count_bytes(kernel: str, elements: int) -> int | None:
-    """Return the bytes that a kernel must move through the GPU's memory, each array once; None for one that stays in shared
-    memory.
+    """Return the bytes that a kernel must move through the GPU's memory, with each array moved once. Return None for a kernel
+    that stays in shared memory.
 
     For each element vector_add reads two numbers and writes one; block_sum reads one; clip_sum reads one of each channel; the
     others read one and write one. A number has 4 bytes.
@@ -76,8 +76,8 @@ def count_bytes(kernel: str, elements: int) -> int | None:
 
 
 def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """Return all that is known about a kernel: what is wrong at each size and in other orders, its faults, and what its warps
-    ask for.
+    """Return everything that is known about a kernel: wrong results at each size and in other orders, its faults, and the
+    memory requests of its warps.
 
     Raises emulator.Endless, emulator.TooMuchOutput.
     """
@@ -142,7 +142,7 @@ def _first(texts: Any) -> str:
 
 
 def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, Any]:
-    """Return what the warps asked for, if every block and every tile is full."""
+    """Return the memory requests of the warps when every block and every tile is full."""
     keys = (
         "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request", "bank_conflicts_per_request",
         "shared_loads", "atomics", "atomics_per_block", "bytes", "bytes_needed", "bytes_too_many",
@@ -167,7 +167,7 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
 
 
 def find_fault(row: dict[str, Any]) -> str:
-    """Return the first fault of a kernel, with the thread and the line; empty if it has none."""
+    """Return the first fault of a kernel, with the thread and the line, or an empty text if it has none."""
     faults = [
         (row["out_of_bounds"], row["where"]), (row["barrier_divergence"], row["diverged"]),
         (row["unwritten_reads"], row["unwritten"]), (row["races"], row["race"]),
@@ -177,7 +177,7 @@ def find_fault(row: dict[str, Any]) -> str:
 
 
 def summarise(row: dict[str, Any]) -> str:
-    """Return a kernel in one line: its first fault, else what its warps ask for."""
+    """Describe a kernel in one line: its first fault, or the memory requests of its warps if it has none."""
     if fault := find_fault(row):
         return f"{row['kernel']} ({row['whose']}): {fault}"
     figures = {
@@ -189,6 +189,6 @@ def summarise(row: dict[str, Any]) -> str:
 
 
 def shape_of_transpose(elements: int) -> tuple[int, int]:
-    """Return the rows and columns of the harness's transpose: about as many of both, and at most that many elements."""
+    """Return the rows and columns of the harness's transpose: nearly square, with at most `elements` elements."""
     rows = max(1, math.isqrt(elements))
     return rows, elements // rows

@@ -1,6 +1,6 @@
 """FlashAttention-2: your tiled kernel against plain attention, value by value and byte by byte.
 
-You will learn    why its matrix of scores limits attention, and how an online softmax avoids it
+You will learn    why the matrix of scores limits attention, and how an online softmax avoids it
 You will produce  errors in float32 and float16, causal and full; the bytes of both ways by length; your kernel as PTX
 Run it            python flash_attention.py --lengths 64,200,512 --heads 2 --d 32   (Triton's interpreter without a GPU)
                   python flash_attention.py                                         (a GPU; then it is timed, too)
@@ -18,7 +18,7 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -34,9 +34,9 @@ TYPES = {"float32": "*fp32", "float16": "*fp16"}
 parser = argparse.ArgumentParser(description="attention in tiles, in one Triton kernel")
 parser.add_argument("--lengths", default="512,1024,2048,4096", help="lengths of the sequence, separated by commas")
 parser.add_argument("--heads", type=int, default=32, help="heads of all sequences together")
-parser.add_argument("--d", type=int, default=64, choices=[16, 32, 64, 128], help="numbers of a head")
-parser.add_argument("--block-q", type=int, default=64, choices=[16, 32, 64, 128], help="queries of a tile")
-parser.add_argument("--block-k", type=int, default=64, choices=[16, 32, 64, 128], help="keys of a tile")
+parser.add_argument("--d", type=int, default=64, choices=[16, 32, 64, 128], help="numbers in a head")
+parser.add_argument("--block-q", type=int, default=64, choices=[16, 32, 64, 128], help="queries in a tile")
+parser.add_argument("--block-k", type=int, default=64, choices=[16, 32, 64, 128], help="keys in a tile")
 parser.add_argument("--archs", default="sm_80,sm_89", help="GPUs to compile for, separated by commas")
 args = parser.parse_args()
 lengths = [int(word) for word in args.lengths.split(",")]
@@ -74,8 +74,8 @@ def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
-    """Return the operations of `plain` with the bytes that they read and write, on the meta device, where nothing is
-    computed."""
+    """Return the operations of `plain` with the bytes that they read and write. They run on the meta device, which computes
+    nothing."""
     tensors = [torch.empty(args.heads, n, args.d, dtype=dtype, device="meta") for _ in range(3)]
     with Operations() as operations:
         plain(*tensors)
@@ -83,8 +83,8 @@ def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
 
 
 def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
-    """Return the bytes of the tiled way: q read and the result written once, k and v read by each block of queries that sees
-    them."""
+    """Return the bytes that the tiled way moves: q is read and the result is written once; k and v are read by each block of
+    queries that sees them."""
     rows = 2 * n
     for first in range(0, n, args.block_q):
         end = min(n, first + args.block_q) if causal else n
@@ -93,7 +93,7 @@ def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
 
 
 def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Return q, k and v of all heads; the values lie between -1 and 1, so that a limit of 1e-3 means the same for all."""
+    """Return q, k and v of all heads. The values are between -1 and 1, so that a limit of 1e-3 means the same for all."""
     generator = torch.Generator().manual_seed(SEED + n)
     q, k, v = (torch.randn(args.heads, n, args.d, generator=generator) for _ in range(3))
     return [tensor.to(device, dtype) for tensor in (q, k, v.clamp(-1, 1))]
@@ -131,7 +131,7 @@ try:
     say(f"the online softmax over 7 blocks, with a score of {PEAK_SCORE:.0f}: largest error {softmax_error:.1e}")
 except NotImplementedError as error:
     say(f"my_softmax.py: not written yet ({error})")
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     softmax_broken = explain(error)
 
 # --- the experiment: the kernel, value by value and byte by byte -----------------------------------------------------------
@@ -202,7 +202,7 @@ if not interpreted and is_written and broken is None:
             tflops = 4 * args.heads * n * n * args.d / (2 if "causal" in way else 1) / median / 1e12
             if peak is not None and tflops > peak:
                 refused_count += 1
-                say(f"refused: {way}, {n} keys: {tflops:,.0f} TFLOP/s, and its peak in float16 is {peak:,.0f}")
+                say(f"refused: {way}, {n} keys: {tflops:,.0f} TFLOP/s, but the peak in float16 is {peak:,.0f}")
                 tflops = None
             timed.append({"length": n, "way": way, "median_ms": 1e3 * median, "tflops": tflops,
                           "extra_mib": (torch.cuda.max_memory_allocated(device) - baseline) / 2**20})  # fmt: skip
@@ -229,13 +229,13 @@ is_done = is_written and broken is None
 
 
 def worst(dtype_name: str) -> float | None:
-    """Return the largest error of a type over all cases; None if one was not computed."""
+    """Return the largest error of a data type over all cases, or None if an error was not computed."""
     errors = [row["error"] for row in cases if row["dtype"] == dtype_name]
     return None if None in errors else max(errors)
 
 
 def largest(key: str) -> int | None:
-    """Return the largest value of all lengths and types; None if one is missing."""
+    """Return the largest value of all lengths and types, or None if a value is missing."""
     values_of_key = [row[key] for row in by_length]
     return None if None in values_of_key else max(values_of_key)
 

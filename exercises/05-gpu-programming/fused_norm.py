@@ -18,7 +18,7 @@ import traceback
 from contextlib import nullcontext
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -58,12 +58,12 @@ say(
 
 
 def numbers_of(n: int) -> dict[str, int]:
-    """Return the integer arguments of a launch for rows of n."""
+    """Return the integer arguments of a launch for rows of n numbers."""
     return {"stride": n, "n": n, "seed": SEED, "BLOCK": 1024}
 
 
 def pass_as(label: str, n: int, *constants: str) -> Variant:
-    """Return your kernel for rows of n numbers, with these parameters as compile-time constants, for the first GPU."""
+    """Return your kernel for rows of n numbers and the first GPU, with `constants` as compile-time constants."""
     return Variant(label, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
 
 
@@ -89,7 +89,7 @@ def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 
 
 def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None) -> torch.Tensor | None:
-    """Return what your `launch` returns; None if it has no dropout yet, or failed."""
+    """Return the result of your `launch`, or None if it has no dropout yet or fails."""
     try:
         with limit_time(LIMIT_S), (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
             y = my_norm.launch(*inputs, p, seed)
@@ -99,7 +99,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
         if not is_open:
             say(f"{NOT_WRITTEN} ({error})")
         is_open.append(True)
-    except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way; the error is shown)
         reason = reason_of(error)
         broken.append(f"{type(reason).__name__}: {reason}")
         traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
@@ -109,7 +109,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Add what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only if it was dropped."""
+    """Add to the row of this length what dropout keeps, drops and repeats. A place of y is 0 only if it was dropped."""
     dropped = call(inputs, args.p, SEED)
     few_inputs = (inputs[0][:FEW], *inputs[1:])
     if (
@@ -137,7 +137,7 @@ eager_rows: list[dict] = []
 for n in columns:
     rows = max(16, min(args.rows, MAX_INTERPRETED // n)) if interpreted else args.rows
     if rows < args.rows:
-        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds per row")
+        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes a few milliseconds per row")
     inputs = make_rows(rows, n)
     norm = torch.nn.functional.layer_norm(inputs[0].double(), (n,), *(tensor.double() for tensor in inputs[1:]), EPS)
     memory = KernelMemory(my_norm.norm_dropout) if interpreted else None
@@ -174,10 +174,10 @@ if not interpreted:
     most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None if that is not known
 
     def median_s(function) -> float | None:
-        """Return the function's median time in seconds; None if it cannot run."""
+        """Return the function's median time in seconds, or None if it cannot run."""
         try:
             return bench.percentile(bench.measure(function, device, flush=flush), 50)
-        except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways, and the others go on)
+        except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways; the others are still timed)
             say(f"not measured: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
             return None
 
@@ -194,7 +194,7 @@ if not interpreted:
             rate, copy_rate = row["fused_bytes"] / own_s / 1e9, 2 * target.nbytes / copy / 1e9
             if most is not None and max(rate, copy_rate) > most:
                 refused_count += 1
-                say(f"refused: rows of {row['columns']:,}: {max(rate, copy_rate):,.0f} GB/s; its memory has {most:,.0f}")
+                say(f"refused: rows of {row['columns']:,}: {max(rate, copy_rate):,.0f} GB/s; the memory has {most:,.0f}")
             else:
                 row |= {"gb_per_s": rate, "percent_of_copy": 100 * rate / copy_rate}
 
@@ -232,7 +232,7 @@ is_written = all(row["kept_percent"] is not None for row in lengths) and not bro
 
 
 def worst(key: str) -> float | None:
-    """Return the largest value of all lengths; None if one is missing."""
+    """Return the largest value of all lengths, or None if a value is missing."""
     values = [row[key] for row in lengths]
     return None if None in values else max(values)
 

@@ -2,9 +2,9 @@
 //
 //   gemm_harness N [integers|uniform] [FOLDER] [SECONDS]
 //
-// Prints a line of JSON for each version: its largest error against double precision, what is allowed, how many numbers of C
-// were not written.
-// FOLDER ("-": none) gets each product as float32. SECONDS above 0 (only with nvcc): times by events, for about that long.
+// Prints a line of JSON for each version: its largest error against double precision, the allowed error, and how many numbers
+// of C were not written.
+// FOLDER ("-": none) gets each product as float32. SECONDS above 0 (only with nvcc): events time each version for so long.
 // TILE is given to the compiler (-DTILE=16). With -DVARIANTS only your versions run, and with other template arguments as well.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -40,7 +40,7 @@ __global__ void naive(const float* A, const float* B, float* C, int n) {
     C[row * n + column] = sum;
 }
 
-// The same work. The lanes of a warp differ in their column: they read neighbours of B and all the same number of A.
+// The same work. The lanes of a warp differ in their column: they read neighbours in B, and all read the same number of A.
 __global__ void coalesced(const float* A, const float* B, float* C, int n) {
     const int row = blockIdx.y * blockDim.y + threadIdx.y;
     const int column = blockIdx.x * blockDim.x + threadIdx.x;

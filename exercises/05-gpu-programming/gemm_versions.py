@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import emulator
@@ -68,7 +68,7 @@ say(f"tiles of {args.tile} x {args.tile}, counted at n = {', '.join(map(str, cou
 
 
 def count_versions(program: emulator.Program) -> list[dict]:
-    """Count every version at every counted size, by the accesses that the emulator saw."""
+    """Count the accesses of every version at every counted size, in the emulator."""
     rows = []
     for n in counted_sizes:
         result = program.run(str(n), limit_s=COUNT_LIMIT_S)
@@ -81,7 +81,7 @@ def count_versions(program: emulator.Program) -> list[dict]:
 
 
 def describe(row: dict) -> str:
-    """Return one version as a line of the log."""
+    """Describe one version in a line of the log."""
     text = f"{row['version']:<10} n = {row['n']:>4}  {row['state']}"
     if row["flop_per_byte"]:
         text += f"; {row['load_mb']:,.2f} MB asked for, {row['flop_per_byte']:.2f} FLOP per byte"
@@ -91,7 +91,7 @@ def describe(row: dict) -> str:
 
 
 def compile_kernels(folder: Path) -> list[dict]:
-    """Return what nvcc reports for every kernel that is written, for every architecture; nothing without nvcc."""
+    """Return what nvcc reports about every written kernel for every architecture. Without nvcc, return an empty list."""
     unwritten = {row["version"] for row in counts if row["state"] == "not written yet"}
     rows, reader = [], nvcc.find_cuobjdump(compiler)
     block = {"naive": 256, "coalesced": 256, "tensor": 32, f"tiled<{args.tile}>": args.tile**2, "registers<128, 8, 8>": 256}
@@ -134,7 +134,7 @@ def time_library(n: int) -> dict[str, float]:
 
 
 def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
-    """Time every version, and the library, at every size on the GPU, except those that could not be built or did not end."""
+    """Time every version and the library at every size on the GPU. Skip programs that could not be built or did not end."""
     sheet, program = gpus.find(torch.cuda.get_device_name(device)), folder / "gemm_timed"
     major, minor = torch.cuda.get_device_capability(device)
     try:
@@ -174,7 +174,7 @@ with tempfile.TemporaryDirectory(prefix="gemm-") as place:
     except emulator.Unsupported as error:
         sys.exit(str(error))
     except (emulator.Endless, emulator.TooMuchOutput) as error:
-        sys.exit(f"a kernel did not end well: {error}. Does every loop reach n?")
+        sys.exit(f"a kernel failed: {error}. Does every loop reach n?")
     for row in counts:
         say(describe(row))
     compiled = compile_kernels(Path(place))

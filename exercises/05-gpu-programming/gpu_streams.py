@@ -1,6 +1,6 @@
 """The device of `streams.py` on a real GPU: CUDA's streams, events and page-locked memory, and the pipeline's times.
 
-It has the methods of ReplayedDevice, so a pipeline is written once. Times are in milliseconds of wall time between two
+It has the methods of ReplayedDevice, so one pipeline runs on both. Times are in milliseconds of wall time between two
 synchronisations, the median of several; those of a single engine come from events.
 """
 
@@ -23,7 +23,7 @@ Run = Callable[[Any, int], None]
 
 class CudaDevice:
     """A GPU with `buffers` for `chunks` of `numbers` float32 numbers. `pinned`: host memory is page-locked, so that the GPU
-    reads it by itself; otherwise each copy is staged through memory that is page-locked, and the call waits for that."""
+    reads it by itself; otherwise each copy is staged through page-locked memory, and the call waits for it."""
 
     def __init__(self, chunks: int, buffers: int, numbers: int, *, pinned: bool = True) -> None:
         self.chunks, self.buffers, self.passes = chunks, buffers, 1
@@ -74,7 +74,7 @@ class CudaDevice:
 
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
-    """Return the milliseconds of a warm pipeline, the median of several runs; and the most wrong chunks in any of them."""
+    """Return the median milliseconds of several warm runs of a pipeline, and the most wrong chunks in any of them."""
     milliseconds, wrong_count = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
@@ -87,7 +87,7 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
-    """Return the milliseconds of one chunk on each engine while the others are idle; for the kernel, of one pass."""
+    """Return the milliseconds of one chunk on each engine while the others are idle. The kernel's time is for one pass."""
     stream = device.stream()
     calls: dict[str, Callable[[], None]] = {
         streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),
@@ -108,7 +108,7 @@ def time_engines(device: CudaDevice) -> dict[str, float]:
 
 
 def count_copy_engines() -> int | None:
-    """Return how many copies the GPU can make at the same time; None if the driver does not say."""
+    """Return how many copies the GPU can make at the same time, or None if the driver does not report it."""
     try:
         value = ctypes.c_int()
         code = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), ASYNC_ENGINES, 0)
@@ -118,8 +118,8 @@ def count_copy_engines() -> int | None:
 
 
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
-    """Return the shortest time that the engines' own times permit, in milliseconds. If there is a single copy engine, both
-    directions share it: the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
+    """Return the shortest time that the times of the engines permit, in milliseconds. If both directions share a single copy
+    engine, that is the slower of copies and kernels for all chunks, plus the faster of the two for one chunk."""
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
         return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
@@ -127,7 +127,7 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 
 
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
-    """Return the learner's pipeline on a GPU and the same work in one stream, with a kernel that takes `ratio` times a copy in.
+    """Time the learner's pipeline on a GPU, and the same work in one stream. The kernel takes `ratio` times as long as a copy.
 
     An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
     """

@@ -1,9 +1,9 @@
-"""CUDA graphs, and what takes their place without a GPU: a recording of operations and addresses.
+"""CUDA graphs, and their replacement without a GPU: a recording of operations and addresses.
 
-`Graphs.capture(call)` runs `call` once and keeps what it did. `replay()` does the same again, on the same memory, with no
-Python of the model. On a GPU that is torch.cuda.CUDAGraph. Without one, a dispatch mode records each operation with the
-tensors that it was given; a replay executes them on these very tensors and writes into their memory. So the mistakes have the
-consequences that they have on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be read.
+`Graphs.capture(call)` runs `call` once and records what it does. `replay()` repeats it on the same memory, without the
+model's Python. On a GPU, that is torch.cuda.CUDAGraph. Without one, a dispatch mode records each operation with the
+tensors that it was given; a replay executes them on these very tensors and writes into their memory. So mistakes have the
+same consequences as on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be read.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class CaptureError(RuntimeError):
 
 
 class Graphs:
-    """Creates graphs and counts them: `captures`, failed attempts, replays, and those replays of a graph that reads memory
-    which is no longer that of the tensor it was captured with (`moved`)."""
+    """Creates graphs, and counts captures, failed attempts and replays. `moved` counts the replays of a graph after one of its
+    tensors was moved to other memory."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
-        self.last: Graph | None = None  # the one that was replayed last
+        self.last: Graph | None = None  # the graph that was replayed last
         self.looks_at_addresses = True  # False while replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
-        """Return a graph of what `call` does. Raises CaptureError if that depends on a value."""
+        """Return a graph of the operations of `call`. Raises CaptureError if they depend on a value."""
         try:
             with torch.no_grad(), Recorder() as recorder:
                 output = call()
@@ -48,13 +48,13 @@ class Graphs:
 
 
 class Graph:
-    """A captured graph. `output` is the memory that every replay writes its result to."""
+    """A captured graph. `output` is the memory to which every replay writes its result."""
 
     def __init__(self, graphs: Graphs, recorder: Recorder, output: torch.Tensor, execute: Callable[[], None]) -> None:
         self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
 
     def replay(self) -> None:
-        """Repeat everything that was captured, on the memory that it was captured with. On a GPU: one launch."""
+        """Repeat everything that was captured, on the same memory. On a GPU, this is one launch."""
         self._graphs.replays += 1
         self._graphs.last = self
         if self._graphs.looks_at_addresses:
@@ -62,12 +62,12 @@ class Graph:
         self._execute()
 
     def list_memory(self) -> list[torch.Tensor]:
-        """Return the memory from outside that every replay reads: weights, and inputs."""
+        """Return the memory outside the graph that every replay reads: weights and inputs."""
         return self._recorder.list_memory()
 
 
 def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
-    """Return a torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes ask."""
+    """Return a torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes require."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.no_grad(), torch.cuda.stream(side):
@@ -91,7 +91,7 @@ class Mode(TorchDispatchMode):
 class Recorder(Mode):
     """Records every operation, and refuses those that read a value.
 
-    A capture on a GPU begins with one of these as well, because a capture that fails there leaves the allocator in a bad state.
+    A capture on a GPU also begins with a recorder, because a capture that fails there leaves the allocator in a bad state.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Recorder(Mode):
         return result
 
     def _fix(self, value: Any) -> Any:
-        """Return a tensor from outside with its present memory: if the tensor gets other memory later, this does not change."""
+        """Return a tensor from outside with its present memory. It keeps that memory if the tensor gets other memory later."""
         if not isinstance(value, torch.Tensor) or id(value) in self._inside:
             return value
         if id(value) not in self._outside:
@@ -120,11 +120,11 @@ class Recorder(Mode):
         return self._outside[id(value)][1]
 
     def has_moved(self) -> bool:
-        """Return whether a tensor from outside has moved to other memory since it was captured."""
+        """Return whether a tensor from outside has moved to other memory since the capture."""
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
 
     def list_memory(self) -> list[torch.Tensor]:
-        """Return the memory of tensors from outside, as it was captured."""
+        """Return the memory that tensors from outside had at the capture."""
         return [memory for _, memory in self._outside.values()]
 
     def replay(self) -> None:
@@ -165,7 +165,7 @@ def reads_a_value(function: Any, args: Any) -> bool:
 
 def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
     """Return whether the result of an operation is a view of memory that it was given and does not change."""
-    if function._schema.is_mutable:  # noqa: SLF001 (the one place that says it)
+    if function._schema.is_mutable:  # noqa: SLF001 (no public name for it)
         return False
     addresses = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}
     tensors = list_tensors(result)

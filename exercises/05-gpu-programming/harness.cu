@@ -24,7 +24,7 @@
 
 namespace harness {  // so that a kernel's file may use any name for its own functions
 
-// Ends the program with CUDA's own message where a call fails.
+// Ends the program with CUDA's own message when a call fails.
 #define TRY(call)                                                             \
   do {                                                                        \
     cudaError_t error = (call);                                               \
@@ -34,7 +34,7 @@ namespace harness {  // so that a kernel's file may use any name for its own fun
     }                                                                         \
   } while (0)
 
-// Numbers on the device, exactly as many as asked for, and the same numbers here.
+// Numbers on the device, exactly as many as asked for, and the same numbers on the host.
 struct Array {
   std::vector<float> host;
   float* device = nullptr;
@@ -54,7 +54,7 @@ struct Array {
 };
 
 // One kernel at one size: how many blocks it has, how it is launched, what the result must be, and in which array. A kernel that
-// adds to its result finds the values of the array as given here.
+// adds to its result starts from the initial values of the array.
 struct Case {
   int blocks;
   std::function<void()> launch;

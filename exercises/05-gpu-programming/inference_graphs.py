@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -49,7 +49,7 @@ if args.width % args.heads:
     parser.error(f"--width must be a multiple of --heads: {args.width} over {args.heads} leaves {args.width % args.heads}")
 batch_sizes = sorted({int(word) for word in args.batch_sizes.split(",")})
 if batch_sizes[0] < 1 or args.requests < 1 or args.layers < 1:
-    parser.error("batch sizes, requests and layers start at 1")
+    parser.error("batch sizes, requests and layers must be at least 1")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -76,8 +76,8 @@ def count_operations(answer: Answer, size: int, learner_graphs: graphs.Graphs | 
 
 
 def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
-    """Return the microseconds from a request to its answer, 50th and 99th percentile; None without a GPU, where they mean
-    nothing."""
+    """Return the 50th and the 99th percentile of the microseconds from a request to its answer. Both are None without a GPU,
+    where they mean nothing."""
     if not on_gpu:
         return {"p50_us": None, "p99_us": None}
     requests = [make_tokens(size) for _ in range(32)]
@@ -92,8 +92,8 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
 
 
 def find_least_us() -> float | None:
-    """Return the time in which the GPU can read all weights once; None if its cache holds them or its bandwidth is
-    unknown."""
+    """Return the microseconds in which the GPU can read all weights once, or None if they fit into its cache or its bandwidth
+    is unknown."""
     gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
     if gpu is None or not gpu.l2_mb or weight_bytes < 4e6 * gpu.l2_mb:
         return None
@@ -101,8 +101,8 @@ def find_least_us() -> float | None:
 
 
 def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
-    """Send requests of these sizes in turn; return how many answers were wrong, and how many answers and requests changed
-    later."""
+    """Send requests of these sizes one after another. Return how many answers were wrong, and how many answers and requests
+    changed later."""
     wrong_count, records = 0, []
     for size in sizes:
         tokens = make_tokens(size)
@@ -118,22 +118,22 @@ def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
 
 
 def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
-    """Return the learner's server for `model`, its graphs, and the results of these requests; `broken` says what it failed
-    with."""
+    """Return the learner's server for `model`, its graphs, and the results of requests of `sizes`. `broken` is the error with
+    which the server failed."""
     learner_graphs = graphs.Graphs(device)
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
         server = my_server.Server(model, learner_graphs.capture)
         return server.answer, learner_graphs, serve(server.answer, model, sizes) | {"broken": "no error"}
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         if not isinstance(error, graphs.CaptureError):
             traceback.print_exc(file=sys.stdout)
         return None, learner_graphs, nothing | {"broken": f"{type(error).__name__}: {error}"}
 
 
 def compile_model() -> Answer | None:
-    """Return the compiled model, with graphs that torch creates by itself; None if that fails, with the reason in the
-    log."""
+    """Return the compiled model, with graphs that torch creates by itself. If that fails, log the reason and return
+    None."""
     if len(batch_sizes) > MAX_COMPILED:
         say(f"torch.compile: not measured (after {MAX_COMPILED} shapes it computes without graphs)")
         return None
@@ -145,14 +145,14 @@ def compile_model() -> Answer | None:
 
     try:
         answer(make_tokens(batch_sizes[0]))
-    except Exception as error:  # noqa: BLE001 (a compiler that is missing says so in many ways)
+    except Exception as error:  # noqa: BLE001 (a missing compiler causes many kinds of errors)
         say(f"torch.compile: not measured ({type(error).__name__}: {str(error).splitlines()[0][:120]})")
         return None
     return answer
 
 
 def measure(way: str, answer: Answer, learner_graphs: graphs.Graphs | None = None) -> list[dict[str, Any]]:
-    """Return a row for each batch size: operations from Python, latencies, wrong answers. What torch compiled is not
+    """Return a row for each batch size: operations from Python, latencies, wrong answers. Compiled operations are not
     counted."""
     return [
         {

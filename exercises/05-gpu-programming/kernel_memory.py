@@ -1,4 +1,4 @@
-"""The loads and stores of a Triton kernel in the interpreter, and what PyTorch's operations read and write.
+"""Count the loads and stores of a Triton kernel in the interpreter, and the bytes that PyTorch's operations read and write.
 
 The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
 `KernelMemory` checks both before they are used. Neither a GPU nor the interpreter would complain about a load outside a
@@ -54,7 +54,7 @@ class Traffic:
 
 
 def mend_numbers(interpreter: Any, version: str) -> None:
-    """Let a number that a kernel computed be the bound of a `range`. Before Triton 3.7 it is an array of one number, which
+    """Allow a number that a kernel computed as the bound of a `range`. Before Triton 3.7 it is an array of one number, which
     NumPy 2.4 no longer accepts as a number. Each torch comes with its own Triton: torch 2.11 with 3.6."""
     if tuple(map(int, version.split(".")[:2])) >= (3, 7) or hasattr(interpreter, "patch_of_triton"):
         return
@@ -71,7 +71,7 @@ class KernelMemory:
     """Counts, inside a `with`, the loads and stores of `@triton.jit` functions that run in the interpreter.
 
     `tensors` has the traffic of each tensor by the name of a kernel's parameter, over all launches. A load or store outside
-    raises OutsideTensors; if two programs of a launch store the same number, that raises StoredTwice.
+    the tensors raises OutsideTensors. If two programs of a launch store the same number, StoredTwice is raised.
     """
 
     def __init__(self, *kernels: Any) -> None:
@@ -106,7 +106,7 @@ class KernelMemory:
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **kwargs: Any) -> None:
-        """Store the tensors of a launch; the interpreter calls this before each, with the kernel's own arguments."""
+        """Store the tensors of a launch. The interpreter calls this before each launch, with the kernel's arguments."""
         by_name = dict(zip(names, arguments, strict=False)) | kwargs
         self._now = []
         for name, tensor in by_name.items():
@@ -170,7 +170,7 @@ class KernelMemory:
 
 
 class Operations(TorchDispatchMode):
-    """Counts what PyTorch does inside a `with`: each operation, with the bytes of its arguments and of its results.
+    """Records each operation of PyTorch inside a `with`, with the bytes of its arguments and of its results.
 
     `rows` has them in order. Views move nothing and are left out.
     """
@@ -191,7 +191,7 @@ class Operations(TorchDispatchMode):
 
 
 def reason_of(error: BaseException) -> BaseException:
-    """Return what really went wrong: the interpreter wraps what a kernel raises in errors of its own."""
+    """Return the original error: the interpreter wraps an error of a kernel in other errors."""
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -1,7 +1,7 @@
-"""The material of 5.2 to test a training loop: data, a model, the loop as delivered, and two ways to look into a loop.
+"""Material to test the training loop of 5.2: data, a model, the delivered loop, and two ways to observe a loop.
 
 `run_on_meta` lets a loop run on torch's meta device, which has shapes but no data: if a tensor was not moved, or a value is
-read, it stops with the line. `watch` runs a loop for real and records what it does with gradients and formats.
+read, it stops and reports the line. `watch` runs a loop for real and records what it does with gradients and formats.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def make_model(width: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """Train as delivered: right on a CPU, and the reference for every other loop."""
+    """Train with the delivered loop, which is right on a CPU and the reference for every other loop."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -70,7 +70,7 @@ def measure_training_bytes(width: int) -> int:
 
 
 def convert_losses(result: Any) -> torch.Tensor:
-    """Return what a loop returned as one float32 tensor on the CPU. Raises TypeError or ValueError if that is not
+    """Convert the result of a loop to one float32 tensor on the CPU. Raises TypeError or ValueError if that is not
     possible."""
     if not isinstance(result, torch.Tensor):
         cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(result, (list, tuple)) else ""
@@ -86,7 +86,7 @@ def convert_losses(result: Any) -> torch.Tensor:
 @dataclass
 class MetaRun:
     """The outcome of a loop without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
-    or broken. The counts are those of one step, once the first is over.
+    or broken. The counts are per step, without the first step.
     """
 
     kind: str = "fine"
@@ -123,7 +123,7 @@ def _autocast_without_a_device() -> Iterator[None]:
 
 
 def run_on_meta(train: Train) -> MetaRun:
-    """Run three steps of `train` on the meta device. Whatever it raises is in the result."""
+    """Run three steps of `train` on the meta device. The result contains its error, if any."""
     batch_size, model, device = 4, make_model(16), torch.device("meta")
     inputs, labels = make_data(batch_size, batches=2)
     operations, last, starts = Operations(), _LastCall(), []
@@ -143,7 +143,7 @@ def run_on_meta(train: Train) -> MetaRun:
         hook.remove()
     if device_kinds != {"meta"} or (isinstance(result, torch.Tensor) and result.device.type != "meta"):
         kinds = ", ".join(sorted(device_kinds)) or "no device"
-        return MetaRun("stayed", f"nothing was moved: device is meta, and the model computed on {kinds}")
+        return MetaRun("stayed", f"nothing was moved: device is meta, but the model computed on {kinds}")
     if not starts:
         return MetaRun("no-step", "the optimizer took no step")
     steady = max(1, len(starts) - 1)
@@ -171,8 +171,8 @@ def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
 class Observation:
     """Observations of a loop during its training.
 
-    `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, when backward had computed it,
-    and when the optimizer took it.
+    `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, after backward computed it,
+    and when the optimizer used it.
     """
 
     losses: torch.Tensor
@@ -189,7 +189,7 @@ class Observation:
 
 
 def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int, batch_size: int, steps: int) -> Observation:
-    """Run `train` for a few steps and note what it does. Raises what it raises, and what `convert_losses` does."""
+    """Run `train` for a few steps and record what it does. Raises the errors of `train` and `convert_losses`."""
     model, data = make_model(width), make_data(batch_size)
     weight = next(model.parameters())
     norms: dict[str, torch.Tensor] = {}

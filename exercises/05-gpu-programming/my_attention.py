@@ -3,7 +3,7 @@
 You will learn    how attention works without its matrix of scores: tiles, and the softmax of your first part
 You will produce  a kernel that writes only its result to main memory, causal or not, for any length
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
-Your part         the arithmetic of `attend`, and how far its loop goes if CAUSAL is true; then take out the line of
+Your part         the arithmetic of `attend`, and how far its loop goes if CAUSAL is true; then remove the line of
                   `attention` that says it is not written. Keep both names and their parameters
 Reading           modules/05-gpu-programming/lesson-12-attention.md, "Attention in tiles"
 """
@@ -20,7 +20,7 @@ def attend(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_Q queries of one head for each program: out = softmax(q · kᵀ · scale) · v.
+    """Compute BLOCK_Q queries of one head in each program: out = softmax(q · kᵀ · scale) · v.
 
     q, k, v and out have the shape (heads, length, D) and are contiguous. `length` need not be a multiple of either block.
     If CAUSAL is true, query i sees the keys 0 to i, and a block of keys that no query of the program sees is not loaded.
@@ -43,7 +43,7 @@ def attend(
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, block_q: int, block_k: int) -> torch.Tensor:
-    """Attention of all heads. q, k and v have the shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
+    """Return attention for all heads. q, k and v have shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
     heads, length, d = q.shape
     out = torch.empty_like(q)
     attend[triton.cdiv(length, block_q), heads](

@@ -16,7 +16,7 @@ def backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, log_sums: torch.Tensor, grad_out: torch.Tensor,
     causal: bool, block: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Return the gradients of q, k and v, each of the shape (heads, length, d) of q, k, v, `out` and its gradient `grad_out`.
+    """Return the gradients of q, k and v, each of shape (heads, length, d), as are `out` and its gradient `grad_out`.
 
     `log_sums`, of the shape (heads, length), is the logarithm of the sum of exp(score) of each query, with the scale 1 / √d in
     the scores: exp(score - log_sum) is the weight. `block` is the side of a tile; length need not be a multiple of it.

@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 
 // Started as tiled<T><<<dim3(n / T, n / T), dim3(T, T)>>>(A, B, C, n); T divides n, and is 8, 16 or 32.
-// A block computes the T x T numbers of C from row blockIdx.y * T and column blockIdx.x * T on, one per thread. It takes T
+// A block computes the T x T numbers of C from row blockIdx.y * T and column blockIdx.x * T on, one per thread. It loads T
 // columns of A and T rows of B at a time: its threads fetch them into two tiles in shared memory, each thread one number of
 // each, and then each thread adds T products to its sum.
 template <int T>
@@ -20,8 +20,8 @@ __global__ void tiled(const float* A, const float* B, float* C, int n) {
 }
 
 // Started as registers<M, K, R><<<dim3(n / M, n / M), (M / R) * (M / R)>>>(A, B, C, n); M and K divide n, R divides M.
-// A block computes M x M numbers of C, and takes K columns of A and K rows of B at a time: two slabs in shared memory. Each of
-// its (M / R) * (M / R) threads (count them by threadIdx.x alone) computes R x R numbers of C in an array of its own, which
+// A block computes M x M numbers of C, and loads K columns of A and K rows of B at a time: two slabs in shared memory. Each of
+// its (M / R) * (M / R) threads (numbered by threadIdx.x alone) computes R x R numbers of C in an array of its own, which
 // the compiler keeps in registers. For each k it reads R numbers of A and R of B, and computes R * R products of them.
 template <int M, int K, int R>
 __global__ void registers(const float* A, const float* B, float* C, int n) {

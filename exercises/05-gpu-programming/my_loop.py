@@ -24,7 +24,7 @@ def train(
     steps: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Train `model` for `steps` steps of AdamW on `device`; returns the loss of each step, as a tensor of `steps` numbers.
+    """Train `model` for `steps` steps of AdamW on `device`, and return the loss of each step, as a tensor of `steps` numbers.
 
     Step s takes the rows from s * batch_size on, modulo their number, which is a multiple of batch_size. With `dtype` float32,
     everything is float32; float16 and bfloat16 mean mixed precision: matrix products in 16 bits, parameters in float32.

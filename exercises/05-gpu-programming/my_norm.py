@@ -17,7 +17,7 @@ import triton.language as tl
 
 @triton.jit
 def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BLOCK: tl.constexpr):
-    """One row of n numbers for each program: y = dropout((x - mean) / sqrt(variance + eps) * weight + bias).
+    """Compute one row of n numbers in each program: y = dropout((x - mean) / sqrt(variance + eps) * weight + bias).
 
     BLOCK is the smallest power of two that is at least n, so the last lanes may lie outside the row. Row r begins at r * stride
     in x and y.
@@ -39,7 +39,7 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BL
 
 
 def launch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float, seed: int) -> torch.Tensor:
-    """Layer norm over the last dimension of x, of shape (rows, n), with eps 1e-5, and dropout of a share p of the numbers."""
+    """Return x, of shape (rows, n), after layer norm over the last dimension with eps 1e-5, and dropout of a share p."""
     if p > 0:
         raise NotImplementedError("norm_dropout: which random number belongs to each place, and what is left without it?")
     rows, n = x.shape

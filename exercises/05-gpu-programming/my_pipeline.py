@@ -16,14 +16,14 @@ def run(device: Any, chunks: int) -> None:
     """Queue the work on `chunks` chunks: each is copied in, computed, and copied out.
 
     device.stream()                          returns a new stream
-    device.copy_in(stream, chunk, buffer)    the host's chunk into a buffer of the device
-    device.compute(stream, buffer)           the kernel works on what is in the buffer, in place
-    device.copy_out(stream, buffer, chunk)   the buffer to the host's output for that chunk
+    device.copy_in(stream, chunk, buffer)    copies the host's chunk into a buffer of the device
+    device.compute(stream, buffer)           runs the kernel on the content of the buffer, in place
+    device.copy_out(stream, buffer, chunk)   copies the buffer to the host's output for that chunk
     device.record(stream)                    returns an event: everything that is in the stream now
-    device.wait(stream, event)               what is queued in the stream from now on waits for the event
-    device.buffers                           how many buffers there are, numbered from 0
+    device.wait(stream, event)               makes all that is queued in the stream from now on wait for the event
+    device.buffers                           is the number of buffers, which are numbered from 0
 
-    Each call only queues something, and returns at once. This version is right but has no overlap: everything is in one
+    Each call only queues something, and returns immediately. This version is right but has no overlap: everything is in one
     stream, and two of the three engines always wait. Overlap all three, for any number of chunks and of buffers.
     """
     stream = device.stream()

@@ -16,7 +16,7 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, with a graph for each batch size.
+    """Answers requests with `model`, using a graph for each batch size.
 
     `capture(call)` runs `call()` once and returns a graph of it: graph.output is the tensor that `call` returned, and
     graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError if a
@@ -30,7 +30,7 @@ class Server:
         self.graphs: dict[int, Any] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length). The caller has switched gradients off.
+        """Return the model's result for `tokens`, of shape (batch, length). The caller has switched gradients off.
 
         The answer belongs to the caller, and so do the tokens: neither may be changed by a later request.
         """

@@ -15,7 +15,7 @@ import torch
 
 
 def attend(queries: torch.Tensor, blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], scale: float) -> torch.Tensor:
-    """softmax(queries · keysᵀ · scale) · values, of shape (m, e), over the keys and values of all blocks together.
+    """Return softmax(queries · keysᵀ · scale) · values, of shape (m, e), over the keys and values of all blocks together.
 
     `queries` has the shape (m, d). `blocks` yields pairs (keys, values) of the shapes (b, d) and (b, e), one after the other
     and only once; b differs from block to block. Hold at most one block at a time: drop it before you take the next.

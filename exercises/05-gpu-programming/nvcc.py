@@ -1,6 +1,6 @@
-"""Facts that nvcc reports about kernels, if it is installed: registers, shared memory, spills, instructions; and the occupancy.
+"""Get what nvcc reports about kernels, if it is installed: registers, shared memory, spills, instructions; and the occupancy.
 
-Without nvcc nothing is guessed: `find_nvcc` returns None, and what needs it is not measured.
+Without nvcc nothing is guessed: `find_nvcc` returns None, and these values are not measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ABSENT = (
     "no nvcc here: registers, spills and occupancy are not measured (pip install nvidia-cuda-nvcc nvidia-cuda-cuobjdump "
-    "nvidia-cuda-nvdisasm brings it, 135 MB)"
+    "nvidia-cuda-nvdisasm installs it, 135 MB)"
 )
 CUDA_FOLDER = Path("/usr/local/cuda/bin")
 COMPILE_LIMIT_S = 180.0
@@ -25,12 +25,12 @@ INSTRUCTIONS = ("FFMA", "LDS", "HMMA")  # multiply-add, load from shared memory,
 
 
 class NvccFailed(Exception):
-    """nvcc did not compile the file, or took too long; its first lines are the text."""
+    """nvcc did not compile the file, or took too long. The text is the first lines of its output."""
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel of a cubin: its name as in the source ("tiled<16>") and as the compiler knows it, and what it takes."""
+    """One kernel of a cubin: its names in the source ("tiled<16>") and in the cubin, and the resources that it needs."""
 
     name: str
     symbol: str
@@ -43,7 +43,7 @@ class CompiledKernel:
 class Multiprocessor:
     """The limits of one multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 
-    `unit` is the size in which shared memory is allocated, `reserved` what the system keeps of it for each block, in bytes.
+    `unit` is the size in which shared memory is allocated, `reserved` the part that the system keeps for each block, in bytes.
     """
 
     threads: int
@@ -65,7 +65,7 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit on a multiprocessor at once, their threads in percent of its limit, and what is used up first."""
+    """Blocks that fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
 
     blocks: int
     percent: float
@@ -102,15 +102,15 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def find_nvcc() -> str | None:
-    """Return the path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages; None if there is none."""
+    """Return the path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages. Return None if it is not there."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
     return shutil.which("nvcc") or _find_program("nvcc", folders)
 
 
 def find_cuobjdump(nvcc: str | None) -> str | None:
-    """Return the path of cuobjdump, which reads the instructions in a cubin; it needs nvdisasm beside it. None if there is
-    none."""
+    """Return the path of cuobjdump, which reads the instructions in a cubin and needs nvdisasm in its folder, or None if it
+    is not installed."""
     folders = [Path(os.path.realpath(nvcc)).parent] if nvcc else []
     return shutil.which("cuobjdump") or _find_program("cuobjdump", [*folders, *_list_pip_folders()])
 
@@ -120,7 +120,7 @@ def _find_program(name: str, folders: Sequence[Path]) -> str | None:
 
 
 def _list_pip_folders() -> list[Path]:
-    """Return where pip's packages have their programs: nvidia-cuda-*, and triton, which brings cuobjdump and nvdisasm."""
+    """Return the folders of programs in pip's packages: nvidia-cuda-*, and triton, which contains cuobjdump and nvdisasm."""
     folders: list[Path] = []
     for package, pattern in (("nvidia", "cu*/bin"), ("triton", "backends/nvidia/bin")):
         spec = importlib.util.find_spec(package)
@@ -132,12 +132,12 @@ def _list_pip_folders() -> list[Path]:
 def compile_cubin(
     nvcc: str, source: Path, arch: str, cubin: Path, defines: Mapping[str, object] | None = None
 ) -> list[CompiledKernel]:
-    """Compile the kernels of `source`, and of what it includes, for one architecture. Raises NvccFailed."""
+    """Compile the kernels of `source` and of the files that it includes, for one architecture. Raises NvccFailed."""
     return read_ptxas(_call(nvcc, source, arch, cubin, defines, "-Xptxas", "-v", "-cubin"))
 
 
 def build_for_gpu(nvcc: str, source: Path, arch: str, program: Path, defines: Mapping[str, object] | None = None) -> None:
-    """Build the whole `program` for the GPU of that architecture. Raises NvccFailed."""
+    """Build the whole `program` for GPUs of an architecture. Raises NvccFailed."""
     _call(nvcc, source, arch, program, defines)
 
 
@@ -183,7 +183,7 @@ def read_ptxas(output: str) -> list[CompiledKernel]:
 
 
 def read_symbol(symbol: str) -> str:
-    """Return `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`: name and whole numbers; another symbol unchanged."""
+    """Return `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`: the name and the whole numbers. Return any other symbol unchanged."""
     begin = re.match(r"_Z(\d+)", symbol)
     if begin is None:
         return symbol
@@ -195,7 +195,7 @@ def read_symbol(symbol: str) -> str:
 
 
 def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """Return how often each of the `instructions` instructions is in each kernel of a cubin, by symbol; None if it cannot be
+    """Return how often each of `instructions` occurs in each kernel of a cubin, by symbol. Return None if the cubin cannot be
     read."""
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
@@ -209,7 +209,7 @@ def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRU
 
 
 def read_sass(output: str, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
-    """Return the same, from what cuobjdump printed."""
+    """Return how often each of `instructions` occurs in each kernel, by symbol, from the output of cuobjdump."""
     counts = {}
     for part in output.split("Function : ")[1:]:
         symbol, _, body = part.partition("\n")

@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_pipeline
@@ -52,7 +52,7 @@ say(f"{args.chunks} chunks through {args.buffers} buffers; units: copy in {units
 
 
 def run_in_one_stream(gpu: Any, chunks: int) -> None:
-    """Do the same work without any overlap, to compare with."""
+    """Do the same work without any overlap, for comparison."""
     stream = gpu.stream()
     for chunk in range(chunks):
         gpu.copy_in(stream, chunk, 0)
@@ -61,7 +61,7 @@ def run_in_one_stream(gpu: Any, chunks: int) -> None:
 
 
 def replay(way: str, run: Any, buffers: int) -> tuple[dict[str, Any], streams.Replay]:
-    """Replay a pipeline; return how long it takes, its hazards, the wrong chunks, and its timeline."""
+    """Replay a pipeline, and return how long it takes, its hazards, the wrong chunks, and its timeline."""
     replayed = streams.ReplayedDevice(args.chunks, buffers, units)
     run(replayed, args.chunks)
     spans = streams.replay(replayed.operations)
@@ -92,7 +92,7 @@ try:
         on_gpu = gpu_streams.measure(
             my_pipeline.run, run_in_one_stream, args.chunks, args.buffers, args.megabytes, args.compute
         )
-except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
     broken = f"{type(error).__name__}: {error}"
     traceback.print_exc(file=sys.stdout)
 

@@ -1,4 +1,4 @@
-"""Triton kernels compiled for GPUs that need not be here: PTX, the assembly language of NVIDIA GPUs, and what is in it.
+"""Triton kernels compiled for GPUs that need not be here: PTX, the assembly language of NVIDIA GPUs, and its instructions.
 
 The interpreter and the compiler exclude each other in one process, so `Compilation` starts another one, with this file.
 """
@@ -37,7 +37,7 @@ class Variant:
     a launch would pass.
 
     The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. For every
-    other whole number the compiler learns what it would at a launch: whether it is a multiple of 16. Tensors of torch begin at
+    other whole number the compiler gets what it gets at a launch: whether it is a multiple of 16. Tensors of torch begin at
     multiples of 16.
     """
 
@@ -55,7 +55,7 @@ def count(ptx: str) -> dict[str, int]:
 
 
 class Compilation:
-    """A process that compiles `variants` of the kernels in `module` (a file beside this one, without its suffix)."""
+    """A process that compiles `variants` of the kernels in `module` (a file in this folder, without its suffix)."""
 
     def __init__(self, module: str, variants: Sequence[Variant]) -> None:
         self.variants = variants
@@ -74,7 +74,7 @@ class Compilation:
 
     def finish(self, limit_s: float) -> list[dict[str, Any]]:
         """Return for each variant its `name`, `arch`, counts, names of `constants`, `shared_bytes`, `ptx_version` and `ptx`;
-        where it could not be compiled these are None, and `error` says why. The process is ended after `limit_s` seconds."""
+        if it could not be compiled, these are None, and `error` says why. The process is ended after `limit_s` seconds."""
         try:
             output = self._process.communicate(timeout=limit_s)[0]
         except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ def _explain(error: Exception) -> str:
 
 
 def main(folder: str) -> None:
-    """Compile what request.json in `folder` asks for; results.json has the results so far, whenever this ends."""
+    """Compile the variants in request.json in `folder`, and write results.json after each, so that none is lost."""
     request = json.loads((Path(folder) / "request.json").read_text(encoding="utf-8"))
     module = importlib.import_module(request["module"])
     results = []

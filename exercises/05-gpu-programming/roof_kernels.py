@@ -1,4 +1,4 @@
-"""The kernels of 5.7: what each computes, its operations and its least bytes by a formula, and loops that give the roof.
+"""The kernels of 5.7: what each computes, its operations and its least bytes by a formula, and loops that measure the roof.
 
 Numbers are float32 with 4 bytes, complex ones have 8. Least bytes: every array once, as if everything else were in registers.
 """
@@ -22,7 +22,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` are those of a call, with their formulas."""
+    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` belong to one call and have formulas."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class Kernel:
 
     @property
     def flop_per_byte(self) -> float:
-        """Return its arithmetic intensity."""
+        """Return the arithmetic intensity of the kernel."""
         return self.flops / self.least_bytes
 
 
@@ -48,9 +48,9 @@ class Arrays:
 
 
 def find_last_cache(device: torch.device) -> int | None:
-    """Return the bytes of the last cache before memory, as the device reports it; None if it does not.
+    """Return the bytes of the last cache before memory, as the device reports it, or None if it does not.
 
-    A virtual machine sees the cache of its whole host, of which it has only a share.
+    A virtual machine reports the cache of its whole host, but can use only a share of it.
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
@@ -65,7 +65,8 @@ def find_last_cache(device: torch.device) -> int | None:
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """Return the side of a square array of four times the last cache, at most `most_bytes`; of that if no cache is known."""
+    """Return the side of a square array of four times the last cache, but of at most `most_bytes`. If the cache is unknown,
+    the array has `most_bytes` bytes."""
     array_bytes = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
     return math.isqrt(array_bytes // 4)
 
@@ -77,7 +78,7 @@ def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
 
 
 def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
-    """Return the loops that give the roof of the memory: name, one call, and the bytes per number that the loop itself asks
+    """Return the loops that measure the roof of the memory: name, one call, and the bytes per number that the loop itself asks
     for.
 
     A processor reads a cache line before it writes part of it: a copy then moves 12 bytes per number but counts as 8. The two
@@ -93,7 +94,7 @@ def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
 
 
 def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
-    """Make the step of the heat equation as delivered, with its nine temporaries."""
+    """Compute a step of the heat equation as the delivered part does, with nine temporaries."""
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre
     horizontal = u[1:-1, :-2] + u[1:-1, 2:] - 2 * centre
@@ -109,7 +110,7 @@ def find_forces(places: torch.Tensor, masses: torch.Tensor) -> torch.Tensor:
 
 
 def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kernel]:
-    """Return the eight kernels, in the order in which they are shown; what else they need is created here, in similar sizes."""
+    """Return the eight kernels, in the order in which they are shown. Their other arrays are created here, in similar sizes."""
     a, c = arrays.a, arrays.c
     device, side, numbers = a.device, a.shape[0], a.numel()
     long_rows = a.view(-1)[: numbers // ROW * ROW].view(-1, ROW)

@@ -1,4 +1,4 @@
-"""Roofline: what limits each of eight kernels on this very device, and a stencil that gets faster by moving fewer bytes.
+"""Roofline: what limits each of eight kernels on this device, and a stencil that gets faster by moving fewer bytes.
 
 You will learn    to measure the two roofs of a device; to place a kernel under them by counting; what to change, and what not
 You will produce  a roofline with eight kernels under it, and a step of the heat equation that moves about half the bytes
@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -42,7 +42,7 @@ parser.add_argument("--gemm-large", type=int, default=4096, help="side of the la
 parser.add_argument("--threads", type=int, default=1, help="processor cores, if there is no GPU")
 args = parser.parse_args()
 if args.size and args.size < 256:
-    parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure calls")
+    parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure the cost of calls")
 if not 4 <= args.gemm_small < args.gemm_large:
     parser.error("--gemm-small must be at least 4, and below --gemm-large")
 if not 1 <= args.threads <= (os.cpu_count() or 1):
@@ -63,12 +63,12 @@ beyond_cache = cache_mib is not None and array_mib >= 3.99 * cache_mib
 say(f"arrays of {side:,} x {side:,} numbers, {array_mib:,.0f} MiB; "
     + ("the last cache is unknown" if cache_mib is None else f"the last cache has {cache_mib:,.0f} MiB"))  # fmt: skip
 if not beyond_cache:
-    say("they may stay in the cache: the roof may be that of the cache (a virtual machine sees that of its whole host)")
+    say("they may stay in the cache: the roof may be the cache's (a virtual machine sees the cache of its whole host)")
 arrays = roof_kernels.make_arrays(side, device, SEED)
 
 
 def least_seconds(call: Callable[[], object]) -> float:
-    """Return the least time of several warm calls: other programs on the computer can only add to it."""
+    """Return the shortest time of several warm calls: other programs on the computer can only add to it."""
     if on_gpu:
         return min(bench.measure(call, device, budget_s=0.2, flush=flush))
     cold, warm = bench.time_each(call, device, 2)
@@ -88,13 +88,13 @@ def choose_roof(loops: list[dict]) -> dict:
 
 
 def measure_roofs() -> None:
-    """Measure each loop over memory and each product once more; add their results to the earlier ones."""
+    """Measure each loop over memory and each product once more, and add the results to the earlier ones."""
     loops.extend(measure_loops())
     gflops.extend(product.flops / least_seconds(product.call) / 1e9 for product in products)
 
 
 def measure_kernels() -> None:
-    """Measure each kernel and your step once more, into `best`."""
+    """Measure each kernel and your step once more, and keep the shortest times in `best`."""
     calls = {kernel.name: kernel.call for kernel in kernels}
     if step_broken == "no error":
         calls["stencil, yours"] = lambda: my_stencil.step(arrays.a, arrays.c, C)
@@ -103,7 +103,7 @@ def measure_kernels() -> None:
 
 
 def find_peak() -> float:
-    """Return the GFLOP/s of the best matrix product; the last of the kernels is one of them."""
+    """Return the GFLOP/s of the fastest matrix product; the last kernel is one of the products."""
     return max(*gflops, kernels[-1].flops / best[kernels[-1].name] / 1e9)
 
 
@@ -145,7 +145,7 @@ def try_step() -> tuple[str, float | None, float | None]:
         if byte_count < 8 * (PLATE - 2) ** 2:
             raise ValueError("your step moves bytes that are not counted: use operations of torch, not NumPy or lists")
         my_stencil.step(arrays.a, arrays.c, C)
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
         traceback.print_exc(file=sys.stdout)
         return f"{type(error).__name__}: {error}"[:500], None, None
     wide_copy = wide.clone()
@@ -154,7 +154,7 @@ def try_step() -> tuple[str, float | None, float | None]:
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """Return how your counting ended (None if it is not written), and its answer for each kernel."""
+    """Return how your find_bound ended (None if it is not written), and its answer for each kernel."""
     try:
         return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
     except NotImplementedError:

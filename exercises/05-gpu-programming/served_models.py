@@ -1,7 +1,7 @@
-"""The models that exercise 5.5 serves: a decoder transformer, one that reads a value before it continues, and one that does so
-for one batch size only.
+"""The models that exercise 5.5 serves: a decoder transformer, a model that reads a value before it continues, and a model
+that does so for one batch size only.
 
-Causal attention (Vaswani et al., 2017) with the normalisation before each half, as GPT-2 has it.
+Causal attention (Vaswani et al., 2017) with the normalisation before each half, as in GPT-2.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch import nn
 
 
 class Block(nn.Module):
-    """A layer: attention, then two linear layers, each added to what came in."""
+    """A layer: attention, then two linear layers, each added to its input."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Tokens (batch, length) in, the scores of the next token (batch, vocabulary) out."""
+    """Maps tokens (batch, length) to the scores of the next token (batch, vocabulary)."""
 
     def __init__(self, vocabulary: int, length: int, width: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Transformer(nn.Module):
 
 
 class EarlyExit(nn.Module):
-    """A model that stops early when it is sure: what it computes depends on a value, which the host must read."""
+    """A model that stops early when it is sure. Its operations depend on a value, which the host must read."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()

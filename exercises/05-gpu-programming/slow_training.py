@@ -1,7 +1,7 @@
-"""Slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
+"""Slow training: eight faults cost most of its time. Find them by measuring, repair them, and keep the results.
 
 You will learn    to profile before guessing; what a Python loop and reading a value cost; why one repair gains little
-You will produce  the speed-up of your training over the delivered one, measured in turn on the same data; both profiles
+You will produce  the speed-up of your training over the delivered one, measured alternately on the same data; both profiles
 Run it            python slow_training.py --samples 2048     (a CPU)
                   python slow_training.py                    (a GPU)
 Your part         predict how many values it reads; then rewrite train in my_training.py
@@ -21,7 +21,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_training
@@ -57,7 +57,7 @@ broken = None
 
 
 def time_training(train, data, epochs: int) -> tuple[float, object]:
-    """Return the seconds of one training run with all its work, until the device has finished; and what it returned.
+    """Return the seconds of one training run, until the device has finished all its work, and the result of the run.
 
     Raises ValueError if it did not call the model once in each step: its result then comes from a file or an earlier run.
     """
@@ -79,13 +79,13 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
         pipeline.watchers.remove(count)
     if len(calls) != (sample_count := epochs * -(-len(data[0]) // BATCH)):
         raise ValueError(
-            f"a timed training called the model {len(calls):,} times, instead of once in each of {sample_count:,} steps"
+            f"a timed run called the model {len(calls):,} times, instead of once in each of {sample_count:,} steps"
         )
     return seconds, outcome
 
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
-    """Return seconds and results of each way in each round. All ways of a round have the same data, each round has other
+    """Return seconds and results of each way in each round. All ways of a round get the same data; each round gets new
     data."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
@@ -118,7 +118,7 @@ def summarise(measurements: list[tuple[float, object]]) -> dict:
 
 
 def write_profile(train, name: str) -> float | None:
-    """Write into a file where Python's functions and torch's operations spend the time; return how busy the GPU is, in
+    """Write into a file where Python's functions and torch's operations spend time. Return how busy the GPU is, in
     percent."""
     data = pipeline.make_data(PROFILED, SEED)
     train(*data, 1, device)
@@ -132,8 +132,8 @@ def write_profile(train, name: str) -> float | None:
 
 
 def repair_one_by_one() -> list[dict]:
-    """Return for each fault the speed-up if it alone is repaired, and the slow-down if it alone is left. Best of two, in
-    turn."""
+    """Return, for each fault, the speed-up if only that fault is repaired, and the slow-down if only that fault is left. Each
+    time is the better of two."""
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]
     for number in FAULTS:
@@ -169,7 +169,7 @@ try:
     ways = {"delivered": train_delivered, "yours": my_training.train}
     measured = time_in_turns(ways, args.samples, args.epochs, args.rounds)
     losses_off, weights_off = compare(measured["delivered"], measured["yours"])
-except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
     broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     traceback.print_exc(file=sys.stdout)
     measured = time_in_turns({"delivered": train_delivered}, args.samples, args.epochs, 1)

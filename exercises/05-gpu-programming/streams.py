@@ -1,11 +1,11 @@
-"""Streams and events of a device that does not exist: what they permit, how long it takes, and what no event orders.
+"""Simulate streams and events: the orders that they permit, their times, and the operations that no event orders.
 
 A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
 are ordered if they are in the same stream, or if an event orders them; nothing else does. From the operations that a
 program has queued follow
 
-    its time     `Replay.units`: every engine takes, of the operations that may begin, the one that was queued first
-    hazards      `find_hazards`: two operations that use the same memory, of which one writes, and that nothing orders
+    its time     `Replay.units`: of the operations that may begin, every engine takes the one that was queued first
+    hazards      `find_hazards`: two operations that use the same memory, one of them writing, and that nothing orders
     values       `count_wrong`: the operations executed on numbers, in the most unfavourable order that is permitted
 
 `gpu_streams.py` has the same methods for a GPU.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
 MAX_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
-MAX_OF_CHUNK = 100  # operations; three do the work
+MAX_OF_CHUNK = 100  # operations; three are enough
 NUMBERS = 16  # of each chunk that is executed
 UNTOUCHED = -1.0  # the value of memory that nothing has been copied to
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -34,8 +34,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Event:
-    """A point in a stream: everything that was in it when the event was recorded. `after` is the last of those operations, None
-    if the stream was empty; `queued` is how many operations there were in all streams."""
+    """A point in a stream: everything that was in it when the event was recorded. `after` is the last of those operations, or
+    None if the stream was empty; `queued` is how many operations there were in all streams."""
 
     stream: int
     after: int | None
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that the host has queued. `waits` are the operations that must end before it: the one before it in its stream,
+    """One operation that the host has queued. `waits` are the operations that must end first: the one before it in its stream,
     and those before the `events` that its stream waited for. `chunk` is None for a compute on a buffer that got no chunk."""
 
     number: int
@@ -100,7 +100,7 @@ class ReplayedDevice:
 
     @property
     def units(self) -> dict[str, float]:
-        """Return how long each engine takes for a chunk, by the engine's name."""
+        """Return the time that each engine takes for a chunk, by the engine's name."""
         return dict(self._units)
 
     def stream(self) -> Stream:
@@ -134,12 +134,12 @@ class ReplayedDevice:
         wait."""
         self._check(stream)
         if not isinstance(event, Event):
-            raise TypeError(f"wait: the second argument must be an event of device.record, and it was {type(event).__name__}")
+            raise TypeError(f"wait: the second argument must be an event of device.record, not {type(event).__name__}")
         self._events.setdefault(stream.number, []).append(event)
 
     def _check(self, stream: Stream, buffer: int = 0, chunk: int = 0) -> None:
         if not isinstance(stream, Stream):
-            raise TypeError(f"the stream must come from device.stream(), and it was {type(stream).__name__}")
+            raise TypeError(f"the stream must come from device.stream(), but it was {type(stream).__name__}")
         if buffer not in range(self.buffers):
             raise ValueError(f"buffer {buffer}: there are {self.buffers}, numbered from 0")
         if chunk not in range(self.chunks):
@@ -175,7 +175,7 @@ class Replay:
 
 
 def replay(operations: Sequence[Operation]) -> Replay:
-    """Return the times of all operations: an engine takes, of those that may begin, the one that was queued first."""
+    """Return the times of all operations: of those that may begin, an engine takes the one that was queued first."""
     free = dict.fromkeys(ENGINES, 0.0)
     ends: dict[int, float] = {}
     spans = []
@@ -194,7 +194,7 @@ def _take_in_order(
     while ready:
         earliest, number = heapq.heappop(ready)
         operation = operations[number]
-        if earliest < free[operation.engine]:  # its engine has become busy since: it comes again when that is free
+        if earliest < free[operation.engine]:  # its engine has become busy since: it is taken when the engine is free
             heapq.heappush(ready, (free[operation.engine], number))
             continue
         yield operation, earliest
@@ -205,7 +205,7 @@ def _take_in_order(
 
 
 def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
-    """Return for each operation those that wait for it, and how many it waits for."""
+    """Return, for each operation, the operations that wait for it, and how many it waits for."""
     followers: list[list[int]] = [[] for _ in operations]
     for operation in operations:
         for predecessor in operation.waits:
@@ -214,8 +214,8 @@ def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
 
 
 def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
-    """Return every pair that uses the same memory, writes it at least once, and is ordered by no stream and no event; by the
-    place of the second in the queue."""
+    """Return every pair of operations that use the same memory, at least one of them writing, and that no stream or event
+    orders. The pairs are sorted by the place of the second operation in the queue."""
     ancestors = _find_ancestors(operations)
     users: dict[str, list[Operation]] = {}
     for operation in operations:
@@ -232,7 +232,7 @@ def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
 
 
 def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
-    """Return for each operation those that are certain to end before it begins, as the bits of a number."""
+    """Return, for each operation, those that are certain to end before it begins, as the bits of a number."""
     ancestors: list[int] = []
     for operation in operations:
         bits = 0
@@ -243,8 +243,8 @@ def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
-    """Yield orders of execution that streams and events permit: first the latest, then for some of the hazards one
-    in which the second of the two comes before the first."""
+    """Yield orders of execution that streams and events permit: first the one that always takes the latest
+    operation, then, for some of the hazards, one in which the second of the two operations comes before the first."""
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
     ancestors = _find_ancestors(operations)
@@ -254,7 +254,7 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
 
 
 def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
-    """Return a permitted order: of the operations that may begin, the one of the lowest rank comes next."""
+    """Return a permitted order in which the operation of the lowest rank, of those that may begin, comes next."""
     followers, missing = _link(operations)
     ready = [(ranks[number], number) for number, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)
@@ -270,7 +270,7 @@ def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
 
 
 def count_wrong(operations: Sequence[Operation], hazards: Sequence[Hazard], chunks: int, buffers: int) -> int:
-    """Return how many of the host's chunks are wrong in the end, in the worst of `list_orders`. The kernel computes 2x + 1."""
+    """Return how many of the host's chunks are wrong after the worst of `list_orders`. The kernel computes 2x + 1."""
     reference = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
     largest_count = 0
     for order in list_orders(operations, hazards):
@@ -317,7 +317,7 @@ def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
 
 
 def overlap_percent(took: float, sequential: float, ideal_ms: float) -> float:
-    """Return what percentage of the time that overlapping can save was saved."""
+    """Return the time that was saved as a percentage of the time that overlapping can save."""
     return round(100 * (sequential - took) / (sequential - ideal_ms), 6) + 0.0  # so that nothing is -0
 
 

@@ -1,4 +1,4 @@
-"""The bytes that the operations of torch read and write: every operand once, every result once, views not at all.
+"""Count the bytes that the operations of torch read and write: every operand once, every result once, views not at all.
 
 What stays in a cache between two operations is counted, too: this is what a program asks for, not what memory delivers.
 """
@@ -28,7 +28,7 @@ class ByteCounter(TorchDispatchMode):
         return self.read + self.written
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count every operation."""
+        """Count the bytes of every operation."""
         result = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if _makes_view(function) or name.startswith(("empty", "new_empty")):
@@ -48,7 +48,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's numbers, with the indices of a sparse one; what `expand` repeats counts once."""
+    """Return the bytes of a tensor's numbers, and of a sparse tensor's indices. Numbers that `expand` repeats count once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1

@@ -1,7 +1,7 @@
 """Watches a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
-It does not read the source. It sees samples as they enter the model, kept graphs by what autograd still holds at the next
-step, and everything else by the operations that reach torch, with the line that asked for them.
+It does not read the source. It sees samples as they enter the model, graphs by the objects that autograd still keeps at the
+next step, and everything else by the operations that reach torch, with the line that asked for them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _SavedTensor:
 
 
 class _Mark:
-    """Belongs to a node of a step's graph, and dies with it."""
+    """A mark on a node of a step's graph; it is deleted with the node."""
 
     def __call__(self, *_: object) -> None:
         """Count a pass; backward calls this."""
@@ -54,7 +54,7 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """Observations of a training run. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, if
+    """Observations of a training run. `counts`: the count of each fault, by number (see HOW); `lines`: the line at fault, if
     known."""
 
     losses: torch.Tensor
@@ -96,7 +96,7 @@ def _convert_to_tensor(value: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Watches the input of the model: notes which samples come in, and what is still alive from the step before."""
+    """Watches the input of the model: records which samples come in, and which graphs of the previous step are still alive."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []
@@ -105,12 +105,12 @@ class _Door:
         self.kept, self.graphs, self.moves = [], [], []
 
     def show(self, model: nn.Module) -> None:
-        """Watch this model."""
+        """Watch `model`."""
         model.register_forward_pre_hook(self.enter)
         model.register_forward_hook(self.leave)
 
     def enter(self, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        """Note that a forward begins."""
+        """Record the samples of a forward pass that begins."""
         if not torch.is_grad_enabled():
             return
         self.operations.model = model
@@ -120,21 +120,21 @@ class _Door:
         self.batches.append(inputs[0].detach())
 
     def leave(self, _model: nn.Module, _inputs: object, out: torch.Tensor) -> None:
-        """Mark the graph that a forward has made."""
+        """Mark the graph that a forward pass has made."""
         if out.grad_fn is not None:
             mark = _Mark()
             self.marks.add(mark)
             out.grad_fn.register_prehook(mark)
 
     def pack(self, tensor: torch.Tensor) -> _SavedTensor:
-        """Return what autograd saves for a tensor."""
+        """Return the object that autograd saves for a tensor."""
         saved = _SavedTensor(tensor)
         self.saved.add(saved)
         return saved
 
 
 def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: torch.device) -> Observation:
-    """Let `train` run on fresh data and note what it does. Raises what it raises, and what `convert_outcome` does."""
+    """Run `train` on new data and record what it does. Raises the errors of `train` and `convert_outcome`."""
     rows, labels = pipeline.make_data(samples, seed)
     operations = Operations(train.__code__.co_filename)
     door, counted_rows = _Door(operations), [Row(row) for row in rows]
@@ -196,8 +196,8 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
 
 
 def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:
-    """Return how many samples came in fewer than `epochs` times, how many more often, and how far the numbers that came in are
-    off.
+    """Return how many samples came in fewer than `epochs` times, how many came in more often, and the error of their
+    numbers.
 
     Each sample is recognised by its sum along one direction, which differs for each of them.
     """

@@ -1,4 +1,4 @@
-"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
+"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, and signals with a known pulse.
 
 Needs only torch; it is uploaded with the script.
 """
@@ -18,7 +18,7 @@ LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal
 
 
 def largest_prime_factor(length: int) -> int:
-    """Return the largest prime that divides `length`; 1 for 1. Raises ValueError below 1."""
+    """Return the largest prime that divides `length`, or 1 for 1. Raises ValueError below 1."""
     if length < 1:
         raise ValueError(f"a transform has at least one point, not {length}")
     largest, factor = 1, 2
@@ -35,7 +35,7 @@ def find_fast_length(minimum: int) -> int:
 
 
 def real_transform_flops(length: int) -> float:
-    """Return the operations that count for an FFT of `length` real numbers, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+    """Return the operations that count for an FFT of `length` real numbers: 2.5 N log2 N, half of a complex FFT's 5 N log2 N.
 
     This is the convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
     """
@@ -70,7 +70,7 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Return the forward transforms that were not of signals: those without a transform back."""
+        """Return the number of the template's transforms: forward transforms without an inverse."""
         return self.forward_rows - self.inverse_rows
 
 
@@ -87,7 +87,7 @@ def record(count: int, samples: int, points: int, seed: int) -> Recording:
     """Return noise of standard deviation 1 with one pulse per signal, a tone that rises from 0 to 0.4 cycles per sample.
 
     If a signal has room, it also contains the last half of a louder pulse at its beginning and the first half of one at its
-    end: there is no pulse there, but if you join its ends into a ring, you find one.
+    end: there is no pulse there, but a signal whose ends are joined into a ring has one.
     """
     random = torch.Generator().manual_seed(seed)
     time = torch.arange(points, dtype=torch.float32)
@@ -111,7 +111,7 @@ def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.T
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """Return the largest error of any score, including the last ones, over the largest right score; infinite if shapes
+    """Return the largest error of any score, including the last ones, over the largest right score, or infinity if shapes
     differ."""
     if scores.shape != right.shape:
         return math.inf

@@ -17,7 +17,7 @@ def choose() -> tuple[torch.device, str | None]:
     """Return the device for kernels of this process, and why it is not a GPU (None if it is). Call it before triton is
     imported.
 
-    Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a separate
+    Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may or may not work. So a separate
     process tries a kernel there first: if that fails, this process continues.
     """
     device = bench.here()
@@ -33,7 +33,7 @@ def choose() -> tuple[torch.device, str | None]:
 
 
 def _try_kernel() -> str:
-    """Return why a small kernel does not run on the GPU; empty if it does."""
+    """Return why a small kernel does not run on the GPU, or an empty text if it does."""
     command = [sys.executable, str(Path(__file__).resolve())]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     try:
@@ -58,4 +58,4 @@ if __name__ == "__main__":
     y = torch.zeros_like(x)
     double[(1,)](x, y, BLOCK=64)
     if not torch.equal(y.cpu(), 2 * x.cpu()):
-        sys.exit("a kernel that doubles 64 numbers computed wrong ones")
+        sys.exit("a kernel that doubles 64 numbers gave wrong numbers")

@@ -1,4 +1,4 @@
-"""The versions of a product as rows: what each asks of main memory, how fast it is, what others published; and versions.md.
+"""Describe the versions of a product in rows: memory requests, speed, and published speeds; and write versions.md.
 
 FLOP are counted as 2 n³: a multiplication and an addition for each of n products of each of n² numbers.
 """
@@ -35,7 +35,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Return what the harness printed: a row for each version of `names`, and why it ended early (None if it did not)."""
+    """Return the harness's output: a row for each version of `names`, and why it ended early (None if it did not)."""
     rows, failures = {}, None
     for line in output.splitlines():
         try:
@@ -50,12 +50,12 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for; None if they ask for none."""
+    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for, or None if they ask for none."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
 def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: Any) -> dict[str, Any]:
-    """Return one row of the table: the product's error and what `kernel`, as the emulator counted it, asked of memory.
+    """Return one row of the table: the product's error and the memory requests that the emulator counted for `kernel`.
 
     A version that accesses no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
     document which lane of a warp holds which number of a fragment.
@@ -79,7 +79,7 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
 
 
 def _find_share(row: Mapping[str, Any]) -> float:
-    """Return the error of a product as a share of what is allowed; infinite if none is allowed, or numbers were not
+    """Return the error of a product as a share of the allowed error, or infinity if no error is allowed or numbers were not
     written."""
     if row["unwritten"] or not row["allowed"]:
         return math.inf
@@ -95,8 +95,8 @@ def _fill(version: str, n: int, state: str) -> dict[str, Any]:
 
 
 def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
-    """Return a version over all sizes: its worst error, its faults, what it asked for at the largest n; None if not
-    written."""
+    """Return a version over all sizes: its worst error, its faults, its memory requests at the largest n. All are None
+    if it is not written."""
     version_rows = [row for row in rows if row["version"] == version]
     last = max(version_rows, key=lambda row: row["n"])
     fault = next((row["fault"] for row in version_rows if row["fault"]), None)
@@ -107,13 +107,13 @@ def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[s
 
 
 def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the largest error of these rows, as a share of what is allowed; None if one has none."""
+    """Return the largest error of these rows, as a share of the allowed error, or None if an error is missing."""
     errors = [row["error_of_allowed"] for row in rows]
     return None if None in errors else max(errors)
 
 
 def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the races, reads of unwritten memory, and accesses out of bounds of these rows; None if one was not counted."""
+    """Return the races, reads of unwritten memory, and accesses out of bounds of these rows, or None if one was not counted."""
     counts = [_add(rows, key) for key in FAULTS]
     return None if None in counts else sum(counts)
 
@@ -124,14 +124,14 @@ def _add(rows: Sequence[Mapping[str, Any]], key: str) -> int | None:
 
 
 def ratio(numerator: float | None, denominator: float | None) -> float | None:
-    """Return the first number over the second; None if one of them is missing or 0."""
+    """Return the first number divided by the second, or None if one of them is missing or 0."""
     return numerator / denominator if numerator and denominator else None
 
 
 def time_version(
     row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
 ) -> dict[str, Any]:
-    """Return the speed of a version on a GPU, with the library's product in the same format and the data sheet to compare.
+    """Return the speed of a version on a GPU, next to that of the library in the same format and the data sheet.
 
     A speed above the data sheet, or more than 5% above the library, is refused: it is None, and `refused` is true.
     """
@@ -147,18 +147,18 @@ def time_version(
 
 
 def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
-    """Return the speed; None if it is above one of the known limits, because then it is not a measurement."""
+    """Return the speed, or None if it is above one of the known limits, because then it is not a measurement."""
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 
 def describe_library(n: int, label: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
-    """Return the row of the library's own product in one format; refused as other speeds are if it is above the data sheet."""
+    """Return the row of the library's own product in one format. Its speed is refused if it is above the data sheet."""
     shown_speed = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
     return {"what": label, "n": n, "gflop_per_s": shown_speed, "refused": shown_speed is None}
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return how many versions in float32 are no faster than the one before, at the largest size; None if one was not timed."""
+    """Return how many float32 versions are no faster than the one before at the largest size, or None if one was not timed."""
     largest = max((row["n"] for row in timed), default=None)
     speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
     if any(speed.get(version) is None for version in FLOAT32):
@@ -167,8 +167,8 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each version in float32: yours in % of the library at the largest size, None if it was not timed, and
-    what others measured on other cards in other computers."""
+    """Return a row for each version in float32: yours in % of the library at the largest size (None if it was not timed), and
+    the speeds that others measured on other cards."""
     largest = max((row["n"] for row in timed), default=None)
     percentages = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [
@@ -197,7 +197,7 @@ def write_page(device: str, counted_rows: Sequence[Mapping[str, Any]], timed: Se
               _show(row["percent_of_library"], 1)) for row in timed],
         )  # fmt: skip
     else:
-        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator knows addresses, but no times."]
+        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator counts accesses, but no times."]
     lines += ["", "## Published: float32, n = 4096, on other cards in other computers", ""]
     lines += _table(
         ("version", *(f"{card['gpu']}, GFLOP/s (% of the library)" for card in PUBLISHED)),

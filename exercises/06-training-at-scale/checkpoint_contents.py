@@ -1,6 +1,6 @@
-"""The contents of a checkpoint on disk: which tensors, in which slices, in which files; and copies of one that were cut off.
+"""The contents of a checkpoint on disk: its tensors, their slices and their files; and saves and copies that were cut off.
 
-Read with torch's own reader from `.metadata` only: no tensor is loaded.
+Only `.metadata` is read, with torch's own reader: no tensor is loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def sum_tensor_bytes(contents: Metadata) -> int:
 
 
 def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
-    """Return the slices of one tensor in order: rows, file, first byte and number of bytes; nothing if it was not saved."""
+    """Return the slices of one tensor in order: rows, file, first byte and number of bytes, or [] if it was not saved."""
     item = contents.state_dict_metadata.get(tensor)
     if not isinstance(item, TensorStorageMetadata):
         return []
@@ -76,7 +76,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
 def measure_disk(world: World, root: Path, size: int) -> float | None:
     """Return the GB/s at which all ranks together write and flush plain files of `size` bytes, at most 256 MiB each.
 
-    The faster of two rounds; None if there is nothing to write.
+    The faster of two rounds counts. Returns None if there is nothing to write.
     """
     if not size:
         return None

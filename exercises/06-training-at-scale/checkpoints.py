@@ -1,4 +1,4 @@
-"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders contain a whole one.
+"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders contain a whole checkpoint.
 
 The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`), and
 rank 0 writes `.metadata` last, which says where each slice of each tensor is. Needs only torch.
@@ -26,19 +26,19 @@ from torch.distributed.checkpoint.metadata import Metadata
 
 METADATA, SHARED, _WORD = ".metadata", Path("/shared"), ".rank-0"
 PATIENCE = timedelta(hours=1)
-"""The patience of ranks for each other's files: network storage may be slow, whereas a collective of training must not be."""
+"""The time that ranks wait for each other's files. Network storage may be slow, but a collective of training must not be."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint on disk: `seconds` until it was whole, during `blocked_s` of which training was blocked."""
+    """One checkpoint on disk: `seconds` passed until it was whole; during `blocked_s` of them training was blocked."""
 
     folder: Path
     seconds: float
     blocked_s: float
     bytes: int
     files: int
-    """With slices; `.metadata` is not counted here, and counted in `bytes`."""
+    """The files with slices. `.metadata` is not one of them, but its size is part of `bytes`."""
 
     @property
     def gb_per_s(self) -> float:
@@ -50,13 +50,13 @@ def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
     """Return a gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
 
     A save in the background communicates with the other ranks while training does. In the group of training its messages would
-    be taken for gradients.
+    be mistaken for gradients.
     """
     return dist.new_group(ranks, backend="gloo", timeout=PATIENCE)
 
 
 def save(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> Checkpoint:
-    """Write `state` into `folder`, and return when all ranks of `group` have. What an earlier attempt left there is removed."""
+    """Write `state` into `folder`, and return when all ranks of `group` have done so. Remove what an earlier attempt left."""
     return begin_save(state, folder, group, asynchronous=False)()
 
 
@@ -98,7 +98,7 @@ def begin_save(
 def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
     """Replace the content of `state` with that of `folder`: tensors in place, everything else in the dictionary.
 
-    All ranks of `group` call it; there may be more or fewer than saved it. Each reads the slices that its tensors need.
+    All ranks of `group` call it; there may be more or fewer ranks than saved it. Each reads the slices that its tensors need.
     """
     dcp.load(state, checkpoint_id=folder, process_group=group)
 
@@ -109,7 +109,7 @@ def choose_folder(root: Path, step: int) -> Path:
 
 
 def read_step(folder: Path) -> int | None:
-    """Return after how many steps the checkpoint in this folder was saved, by its name; None for any other name."""
+    """Return the number of steps in the name of a checkpoint's folder, or None for any other name."""
     number = folder.name.removeprefix("step_")
     return int(number) if folder.name.startswith("step_") and number.isdecimal() else None
 
@@ -122,7 +122,7 @@ def list_whole(root: Path) -> list[Path]:
 
 
 def find_gap(folder: Path) -> str:
-    """Return what this checkpoint lacks, in words; empty if it is whole.
+    """Return in words why this checkpoint is not whole, or an empty text if it is whole.
 
     `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, but not whole files.
     """
@@ -173,7 +173,7 @@ def choose_root(world: World, requested: str) -> Path:
 
 
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
-    """Return the folder, a new word that rank 0 wrote into it, and the reason if it could not.
+    """Return the folder, a new word that rank 0 wrote into it, and the reason if it could not write.
 
     Two runs at the same time have two folders, each named after its run, or under Slurm after its job, which keeps its number
     when it is started again.
@@ -189,7 +189,7 @@ def _make_root(parent: Path) -> tuple[str, str, str | None]:
 
 
 def _check_root(root: Path, word: str, requested: str) -> str | None:
-    """Return why this rank cannot use the folder that rank 0 has created, in words."""
+    """Return why this rank cannot use the folder that rank 0 has created, or None if it can."""
     visible_word = (root / _WORD).read_text(encoding="ascii") if (root / _WORD).is_file() else ""
     if visible_word != word:
         folder_words = f"the folder you set, {requested}, is" if requested else "that folder is"
@@ -207,7 +207,7 @@ def _check_root(root: Path, word: str, requested: str) -> str | None:
 
 
 def find_filesystem(path: Path) -> str:
-    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" if the system does not say.
+    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" if the system does not report it.
 
     A tmpfs is in memory: its times say nothing about a disk.
     """
@@ -234,7 +234,7 @@ def forget_cache(folder: Path) -> None:
 
 
 def read_from_disk() -> int | None:
-    """Return the bytes that were read from disk for this process so far; None if the system does not count them."""
+    """Return the bytes that were read from disk for this process so far, or None if the system does not count them."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
         return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])

@@ -1,4 +1,4 @@
-"""Distributed checkpoints: training that all ranks save in slices continues on as many ranks, on half of them, and on one.
+"""Distributed checkpoints: a run that all ranks save in slices continues on all ranks, on half of them, and on one.
 
 You will learn    what a checkpoint must hold; which slice is in which file; why fewer ranks can read it; when it is whole
 You will produce  the losses of each continued run and of the one that never stopped; bytes and seconds of a save
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import checkpoints
@@ -39,19 +39,19 @@ SEED, OTHER_SEED = 0, 1  # of the training that is saved, and of those that cont
 SHOWN = "model.blocks.0.mlp.up.weight"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a training saved in slices, and continued on all ranks, on half of them, on one")
+parser = argparse.ArgumentParser(description="a training run saved in slices, and continued on all, half, and one of its ranks")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 with GPUs")
 parser.add_argument("--layers", type=int, default=12, help="layers of the model")
 parser.add_argument("--width", type=int, default=1024, help=f"width of the model; a multiple of {HEADS}")
-parser.add_argument("--steps", type=int, default=12, help="steps of the training")
+parser.add_argument("--steps", type=int, default=12, help="steps of the training run")
 parser.add_argument("--save-at", type=int, default=6, help="it is saved after this many steps; two or more follow")
 parser.add_argument("--folder", default="", help="folder that all nodes share; empty: /shared if mounted, or the work folder")
-parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train on during the save")
+parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train during the save")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.save_at) < 1 or args.width % HEADS:
     parser.error(f"every number must be at least 1, and --width a multiple of {HEADS}")
 if args.save_at > args.steps - 2:
-    parser.error(f"--save-at must be at most --steps - 2 ({args.steps - 2}): the first loss after a load does not show moments")
+    parser.error(f"--save-at must be at most --steps - 2 ({args.steps - 2}): the first loss after a load ignores moments")
 crew.start(args.ranks_per_node)
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
@@ -76,10 +76,10 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """Return what the call returns on this rank, and the error of the first rank that had one; ranks without a training run
+    """Return the result of the call on this rank, and the error of the first rank that had one. Ranks without a training run
     only listen.
 
-    The call runs your code: an error in it is reported, but ends nothing.
+    The call runs your code: an error in it is reported, but does not end the run.
     """
     answer = error = None
     if training:
@@ -94,8 +94,8 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
-    """Save your state as the run was asked to; return the function that waits for its end, the seconds of a save that training
-    waits for (if it did not), and your error."""
+    """Save your state as --asynchronous says. Return the function that waits for its end, the seconds of a save that training
+    waits for (if it did not wait for this one), and your error."""
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -113,8 +113,8 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """Continue from your checkpoint in a new training run; return the step it begins with, its losses, and how long reading
-    took; or your error."""
+    """Continue from your checkpoint in a new training run. Return the step that it begins with, its losses, and the seconds
+    of reading, or your error."""
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -142,7 +142,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
 
 def go_on_with_weights_only() -> dict[int, float]:
-    """Make the usual mistake, on purpose: step, generator and weights as they were, but new moments."""
+    """Make the usual mistake on purpose: restore step, generator and weights, but begin with new moments."""
     weights_model = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(weights_model.model)
     checkpoints.load({"model": weights}, weights_only, weights_model.group)
@@ -152,8 +152,8 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """Return the largest difference from the training run that never stopped, over the steps that both did; None if there are
-    none."""
+    """Return the largest difference from the training run that never stopped, over the steps of both, or None if they share no
+    step."""
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 

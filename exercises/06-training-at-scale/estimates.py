@@ -1,6 +1,6 @@
-"""The peak memory of a training run, only from shapes: a step with fake tensors, which have a size but no memory.
+"""Estimate the peak memory of a training run from shapes: by a step with fake tensors, which have a size but no memory.
 
-FakeTensorMode runs training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
+FakeTensorMode runs training without its data; MemTracker adds up what tensors would take, by purpose. Both are parts of
 torch that may be removed: if they are missing, there is no estimate.
 """
 
@@ -41,17 +41,17 @@ class Estimate:
 
     @property
     def constant_part(self) -> int:
-        """Return what does not depend on the batch."""
+        """Return the bytes that do not depend on the batch."""
         return self.weights + self.gradients + self.optimizer
 
     @property
     def total(self) -> int:
-        """Return the sum of all."""
+        """Return the bytes of all parts."""
         return self.constant_part + self.activations
 
 
 def estimate(shape: Shape, technique: Technique) -> Estimate | None:
-    """Return the peak of a step of that technique, once the optimizer has its moments. None if this torch cannot say."""
+    """Return the peak of a step of that technique, once the optimizer has its moments, or None if torch cannot say."""
     if MISSING:
         return None
     device = torch.device("cpu")
@@ -81,13 +81,13 @@ def scale(estimate_of_batch: Estimate, batch: int, to: int) -> Estimate:
 
 
 def find_largest_batch(estimate_of_batch: Estimate, batch: int, room: int) -> int:
-    """Return the most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 if none
-    fits."""
+    """Return the most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them, or 0 if
+    none fits."""
     return max(0, (room - estimate_of_batch.constant_part) * batch // estimate_of_batch.activations)
 
 
 def room_on(name: str) -> int:
-    """Return what the GPU of that short name has for tensors, in bytes: a T4 of 16 GB has 14.6 GiB."""
+    """Return the bytes that the GPU of that short name has for tensors: a T4 of 16 GB has 14.6 GiB."""
     gpu = gpus.find(GPUS[name])
     if gpu is None:
         raise KeyError(f"{GPUS[name]} is not in gpus.json")
@@ -107,7 +107,7 @@ def plan_large() -> dict[bool, Estimate] | None:
 
 
 def list_rows(estimates: dict[bool, Estimate]) -> list[dict[str, object]]:
-    """Return for the record what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
+    """Return, for the record, the memory of LARGE at each of BATCHES, in GiB, and the smallest GPU for it."""
     rows: list[dict[str, object]] = []
     for checkpointing, of_one in estimates.items():
         for batch in BATCHES:

@@ -1,4 +1,4 @@
-"""A training run that loses a worker, restarts from its last whole checkpoint, and ends where it would have ended.
+"""A training run that loses a worker, restarts from its last whole checkpoint, and ends as if nothing had happened.
 
 You will learn    what torchrun does when a rank dies; what a checkpoint has to hold; which one is whole; how often to save
 You will produce  the losses of every life, step by step, and those of a run that never crashed; what the crash cost
@@ -21,7 +21,7 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import checkpoints
@@ -40,17 +40,17 @@ SEED, VOCABULARY, LENGTH, BATCH, SEQUENCES = 0, 64, 32, 48, 1024
 CRASH_CODE = 9
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a training that loses a worker and continues")
-parser.add_argument("--steps", type=int, default=200, help="steps of the training")
-parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; one later in each life")
+parser = argparse.ArgumentParser(description="a training run that loses a worker and continues")
+parser.add_argument("--steps", type=int, default=200, help="steps of the training run")
+parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; +1 in each life")
 parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one if there are fewer")
-parser.add_argument("--crashes", type=int, default=1, help="in how many lives it does so")
+parser.add_argument("--crashes", type=int, default=1, help="number of lives in which it does so")
 parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to save_every")
 parser.add_argument("--step-s", type=float, default=0.2, help="a step's least time; 0: as long as it takes")
 parser.add_argument("--save-s", type=float, default=2.0, help="a save's least time; 0: as long as it takes")
-parser.add_argument("--width", type=int, default=256, help="of the model, a multiple of 4")
-parser.add_argument("--layers", type=int, default=4, help="of the model")
-parser.add_argument("--folder", default="", help="for the checkpoints, shared by all nodes; empty: /shared, or this folder")
+parser.add_argument("--width", type=int, default=256, help="width of the model, a multiple of 4")
+parser.add_argument("--layers", type=int, default=4, help="layers of the model")
+parser.add_argument("--folder", default="", help="checkpoint folder that all nodes share; empty: /shared, or this folder")
 parser.add_argument("--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load whatever `latest` names")
 args = parser.parse_args()
 if min(args.steps, args.crash_at, args.layers, args.width // 4) < 1 or args.width % 4 or min(args.crashes, args.crash_rank) < 0:
@@ -71,15 +71,15 @@ text = counting_text(SEQUENCES, LENGTH, VOCABULARY, torch.Generator().manual_see
 
 
 def agree(value: object) -> object:
-    """Return what rank 0 says, on every rank."""
+    """Return the value of rank 0, on every rank."""
     values = [value]
     dist.broadcast_object_list(values, src=0, group=world.waiting_room)
     return values[0]
 
 
 def open_folder() -> Path:
-    """Return the folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier training
-    is left.
+    """Return the folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier run is
+    left.
 
     A life is a later one if torchrun says so, or if it began under the same id (--rdzv-id): torchrun does not count a change
     of the number of nodes as a restart.
@@ -102,7 +102,7 @@ def note(name: str, row: dict[str, object]) -> None:
 
 
 def read_notes(name: str) -> list[dict[str, object]]:
-    """Return the lines of that file, in order."""
+    """Return the lines of such a file, in order."""
     path = folder / name
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
@@ -130,7 +130,7 @@ def choose_batch(step: int) -> torch.Tensor:
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """Take one step; return the loss of all ranks' sequences before it."""
+    """Take one step, and return the loss of all ranks' sequences before it."""
     start, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -158,7 +158,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoi
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, also one of another number of ranks; return its step."""
+    """Fill model and optimizer from a checkpoint, even one of another number of ranks, and return its step."""
     state = collect_state(model, optimizer, 0)
     checkpoints.load(state, checkpoint, saving)
     set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
@@ -167,8 +167,8 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -
 
 # --- your part, and what the script does if it is wrong ---------------------------------------------------------------------
 def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Return where this life begins: the checkpoint, whether `latest` returned one that is not whole, and the error it raised,
-    if any.
+    """Return the checkpoint from which this life begins, whether `latest` returned one that is not whole, and the error it
+    raised, if any.
 
     No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
     """
@@ -189,7 +189,7 @@ def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
 
 
 def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
-    """Return after how many steps this training saves, and the error that `save_every` raised, if any."""
+    """Return the number of steps between saves, and the error that `save_every` raised, if any."""
     try:
         interval = my_resume.save_every(cost_s, step_s, args.mtbf_s)
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
@@ -202,7 +202,7 @@ def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
 
 # --- the first life: a training without a crash to compare with, the cost of a save, and a checkpoint that was cut short -----
 def begin() -> dict[str, object]:
-    """Return what all lives need to know about the training. Rank 0 keeps it in a file."""
+    """Return the facts about the training run that all lives need. Rank 0 keeps them in a file."""
     model, optimizer = build()
     start = time.perf_counter()
     losses = [train_step(model, optimizer, step) for step in range(1, args.steps + 1)]
@@ -256,7 +256,7 @@ world.wait_for_all()
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
-    """Describe each life: where it began, how soon its first step was done, where it ended, and what the next had to repeat."""
+    """Describe each life: where it began, how soon its first step was done, where it ended, and what the next one repeated."""
     rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
     for noted in lives:
         own_losses = [row for row in every_loss if row["life"] == noted["life"]]
@@ -271,7 +271,7 @@ def describe_lives() -> list[dict[str, object]]:
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """Return how far the losses are from those of the training without a crash, and how far those of repeated steps differ."""
+    """Return how far the losses are from those of the run without a crash, and how far those of repeated steps differ."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:
@@ -282,7 +282,7 @@ def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
 
 
 def weigh_interval(owner: str, steps: int) -> dict[str, object]:
-    """Return what an interval between saves costs: the time of the saves, and half an interval in each failure, in percent."""
+    """Return the cost of an interval between saves in percent: the time of the saves, and half an interval for each failure."""
     seconds = steps * facts["step_s"]
     saving, losing = 100 * facts["cost_s"] / seconds, 100 * seconds / 2 / args.mtbf_s
     return {"whose": owner, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}

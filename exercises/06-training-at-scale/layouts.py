@@ -6,7 +6,7 @@
     result = run_layout(world, Layout(dp=2, pp=2, tp=2), shape, alone)
     result.losses, alone.losses                 # equal except for rounding
 
-Every rank makes each call. On CPUs call `torch.set_num_threads(1)` first: a rank's processor time is then what it computed.
+Every rank makes each call. On CPUs call `torch.set_num_threads(1)` first: then a rank's processor time is its computing time.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _step_alone(model: nn.Module, optimizer: torch.optim.Optimizer, text: torch.
 
 
 def average_over_copies(weights: Iterable[nn.Parameter], copies: DeviceMesh) -> None:
-    """Make one all_reduce of all gradients among ranks that hold the same slice; a library that shards over dp does so
+    """Average all gradients in one all_reduce among ranks that hold the same slice. A library that shards over dp does so
     itself."""
     if copies.size() == 1:
         return
@@ -119,9 +119,9 @@ def run_layout(
     mesh: torch.Tensor | None = None,
     prepare: Prepare | None = None,
 ) -> LayoutResult:
-    """Train on that layout, and compare with one process. `mesh` has the rank at each place (dp, pp, tp); without one, ranks
-    are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained: checkpointing, or
-    fully_shard over mesh["dp"].
+    """Train with that layout, and compare with one process. `mesh` has the rank at each place (dp, pp, tp); without it, ranks
+    are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained, for example by
+    checkpointing or fully_shard over mesh["dp"].
 
     Raises ValueError if the layout needs another number of ranks, or does not suit this training run (`Shape.find_problem`).
     """
@@ -192,13 +192,13 @@ class _Training:
         self._losses.append(mean)
 
     def average_losses(self) -> list[float]:
-        """Return the loss of each step over all copies, on every rank. The slices of a last stage all have it."""
+        """Return the loss of each step over all copies, on every rank. All slices of a last stage have it."""
         total = self.world.reduce(torch.stack(self._losses), dist.ReduceOp.SUM)
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
     def time_messages(self) -> dict[str, float]:
-        """Return the milliseconds of all messages of a step, repeated by dimension with nothing else running; the slowest
-        rank's."""
+        """Return the slowest rank's milliseconds for all messages of a step, by dimension. They are repeated with nothing else
+        running."""
         device, mesh, sizes = self.world.device, self.mesh, self.message_bytes
         piece = torch.zeros(
             self.shape.batch_size // self.layout.dp // self.shape.micro_batches * self.shape.length * self.shape.width,
@@ -217,7 +217,7 @@ class _Training:
         return dict(zip(ways, (1e3 * seconds for seconds in self.world.slowest(once)), strict=True))
 
     def _exchange(self, piece: torch.Tensor) -> None:
-        """Send a micro-batch's activations to the next stage, and as many gradients back."""
+        """Send a micro-batch's activations to the next stage, and the same number of gradients back."""
         group = self.mesh["pp"].get_group()
         pipe, number = dist.get_process_group_ranks(group), self.mesh["pp"].get_local_rank()
         neighbours = [pipe[at] for at in (number - 1, number + 1) if 0 <= at < len(pipe)]

@@ -18,7 +18,7 @@ import sys
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import estimates
@@ -31,10 +31,10 @@ from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, dr
 SIMULATED_MIB, ENDLESS = 32, 1 << 44  # the default device of the exercise; one that is never full
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="the memory of a training, technique by technique")
+parser = argparse.ArgumentParser(description="the memory of training, technique by technique")
 parser.add_argument("--budget-mib", type=int, default=0, help="memory of the device for your step; 0: all that the GPU has")
 parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=1536, help="numbers of each token between layers, a multiple of 32")
+parser.add_argument("--width", type=int, default=1536, help="numbers per token between layers, a multiple of 32")
 parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
 parser.add_argument("--batch-size", type=int, default=16, help="sequences of a step")
 parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first one is not measured")
@@ -65,7 +65,7 @@ def mib(size: int | None) -> float | None:
 
 
 def run_menu() -> list[tuple[Technique, Measurement]]:
-    """Run every technique on a device that is never full; on a GPU, in the memory that it has."""
+    """Run every technique on a simulated device that is never full, or on a GPU, in the memory that it has."""
     results = []
     for technique in MENU:
         step = functools.partial(train, technique)
@@ -80,7 +80,7 @@ def run_menu() -> list[tuple[Technique, Measurement]]:
 
 
 def make_row(technique: Technique, measurement: Measurement, reference: Measurement) -> dict:
-    """Return one row of the menu for the record; what was not measured because memory ran out is null."""
+    """Return one row of the menu for the record. Values that were not measured because memory ran out are null."""
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
@@ -93,14 +93,14 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """Run the learner's step on a device of the exercise's size; return its row, and its error unless memory ran out."""
+    """Run the learner's step on a device of the exercise's size, and return its row, and its error unless memory ran out."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:
         torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
     try:
         return measure(call_yours, shape, args.steps, gpu_memory or SimulatedMemory(budget), device), None
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         traceback.print_exc(file=sys.stdout)
         return None, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     finally:
@@ -117,7 +117,7 @@ def record_snapshot(word: str) -> None:
     if not (record and dump):
         say(f"no memory snapshot: torch {torch.__version__} cannot write one")
     elif word == "begin":
-        record(max_entries=20_000)  # each with its line: some megabytes in all
+        record(max_entries=20_000)  # each with its line: a few megabytes in all
     else:
         dump(str(out / "memory-snapshot.pickle"))
         record(enabled=None)
@@ -133,7 +133,7 @@ def leaves_room(reference: Measurement, plain_peak: int) -> bool:
 
 
 def compare_yours(learner: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
-    """Return what the checks need to know about the learner's step; null if it was not measured."""
+    """Return the facts about the learner's step that the checks need. They are null if it was not measured."""
     if learner is None or learner.error:
         return {"fits": None if learner is None else False, "out_of_memory": None if learner is None else True} | dict.fromkeys(
             ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")

@@ -18,9 +18,9 @@ LIMIT_S = 5.0
 
 
 class Choice:
-    """my_mesh.py at work. `broken` is what went wrong, "" if nothing did; a function not written yet is not an error.
+    """Calls my_mesh.py. `broken` is its error, or "" if it had none; a function that is not written yet is not an error.
 
-    Call it on one rank, which tells the others: what a learner's code returns may change from call to call.
+    Call it on one rank, and send the results to the others: a learner's code may return something else in another call.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Choice:
         self.order = tuple(order)
 
     def place_ranks(self, layout: Layout) -> torch.Tensor | None:
-        """Return the rank at each place (dp, pp, tp), by the learner's `coordinates`; None if it is not written, or wrong.
+        """Return the rank at each place (dp, pp, tp), by the learner's `coordinates`, or None if it is not written, or wrong.
 
         A place that differs from `order` counts as wrong: stages whose rank numbers decrease would wait for ever.
         """
@@ -49,7 +49,7 @@ class Choice:
         return mesh
 
     def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
-        """Return how many groups of the mesh the learner's `groups` does not return; None if it is not written, or fails."""
+        """Return how many groups of the mesh the learner's `groups` does not return, or None if it is not written, or fails."""
         missing = 0
         for axis, name in enumerate(DIMENSIONS):
             answer = self._ask(
@@ -62,8 +62,8 @@ class Choice:
         return missing
 
     def predict_bytes(self, layout: Layout, ranks_per_node: int, message_bytes: Sequence[MessageBytes]) -> float | None:
-        """Return what the learner's `cross_node_bytes` returns if a rank of each stage sends that; None if it returns
-        nothing."""
+        """Return the result of the learner's `cross_node_bytes` if a rank of each stage sends that, or None if there is
+        none."""
         by_stage = {name: [row[name] for row in message_bytes] for name in ("dp", "tp")}
         by_kind = {**by_stage, "pp": message_bytes[0]["pp forward"]}
         return self._ask(lambda: float(self._module.cross_node_bytes(_sizes(layout), self.order, ranks_per_node, by_kind)))
@@ -76,7 +76,7 @@ class Choice:
                 return question()
         except NotImplementedError:
             return None
-        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
             self.broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
             traceback.print_exception(error, limit=-3, file=sys.stdout)
             return None

@@ -30,7 +30,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Return how many ranks it takes."""
+        """Return how many ranks the layout needs."""
         return self.dp * self.pp * self.tp
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Shape:
-    """The model and its training, which are the same in every layout. `batch_size` sequences per step, over all copies."""
+    """The model and its training, which are the same in every layout. `batch_size` counts all copies' sequences of a step."""
 
     layers: int
     width: int
@@ -75,7 +75,7 @@ class Shape:
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
-        """Return why this training run cannot use that layout; None if it can."""
+        """Return why this training run cannot use that layout, or None if it can."""
         if self.heads % layout.tp:
             return f"tp {layout.tp} does not divide the {self.heads} heads: a slice consists of whole heads"
         if layout.pp > self.layers:
@@ -89,7 +89,7 @@ class Shape:
 
 
 class Stage(nn.Module):
-    """Some layers of the model, with its names; the first stage has the embeddings, the last one the scores."""
+    """Some layers of the model, under the same names; the first stage has the embeddings, the last one the scores."""
 
     def __init__(self, model: Transformer, share: range, *, first: bool, last: bool) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Stage(nn.Module):
         self.first, self.last = first, last
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Turn tokens, or the output of the stage before, into the input of the next stage, or scores."""
+        """Turn tokens, or the output of the previous stage, into the input of the next stage, or into scores."""
         x = self.token(x) + self.place if self.first else x
         for block in self.blocks.values():
             x = block(x)
@@ -116,7 +116,7 @@ def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
 
 
 def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
-    """Return how many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers but 6 w: the
+    """Return how many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers except 6 w: the
     norms, and the biases that are added after a sum."""
     width = shape.width
     numbers = len(shape.share_layers(layout.pp, stage)) * ((12 * width**2 + 7 * width) // layout.tp + 6 * width)
@@ -136,5 +136,5 @@ def build_stage(shape: Shape, layout: Layout, mesh: DeviceMesh, device: torch.de
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return what this rank holds of it."""
+    """Return the part of a tensor that this rank holds."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor

@@ -1,4 +1,4 @@
-"""The choice of 6.3 and its report about layouts: which to use, how a mesh is placed on nodes, and what limits each."""
+"""Choose the layouts of 6.3, and report how each mesh is placed on nodes, what it sends, and what limits it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def parse_layouts(text: str) -> list[Layout]:
 
 def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], list[str]]:
     """Return the layouts that were asked for (`auto`: `suggest_layouts`) and are possible with that many ranks, and a sentence
-    for each that is not."""
+    for each that is not possible."""
     if text.strip() == "auto":
         return suggest_layouts(size, shape), []
     layouts, rejections = [], []
     for layout in parse_layouts(text):
-        reason = f"it takes {layout.size} ranks, but there are {size}" if layout.size != size else shape.find_problem(layout)
+        reason = f"it needs {layout.size} ranks, but there are {size}" if layout.size != size else shape.find_problem(layout)
         if reason:
             rejections.append(f"{layout} is left out: {reason}")
         else:
@@ -53,7 +53,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
 
 
 def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
-    """Return why nothing can be trained, and what to type; None if there is a layout."""
+    """Return why nothing can be trained, and what to type, or None if there is a layout."""
     if size < 2:
         return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     if layouts:
@@ -64,7 +64,7 @@ def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int
 
 
 def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
-    """Return where each rank is: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
+    """Return the place of each rank: its node, and its coordinates in a mesh that has the rank at each (dp, pp, tp)."""
     at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}
     return [{"rank": rank, "node": nodes[rank], **dict(zip(DIMENSIONS, at[rank], strict=True))} for rank in sorted(at)]
 
@@ -101,8 +101,8 @@ def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
 def summarise(
     result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
 ) -> dict[str, object]:
-    """Return a layout in one row: whether it trains as one process does, what it sends, where its time goes. Bytes are those of
-    the rank that has the most, times those of the slowest."""
+    """Describe a layout in one row: whether it trains as one process does, what it sends, and where its time goes. Bytes are
+    those of the rank with the most, and times are those of the slowest rank."""
     crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
     replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)
     share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones

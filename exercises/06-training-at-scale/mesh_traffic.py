@@ -40,7 +40,7 @@ class Traffic(TorchDispatchMode):
 
     @property
     def bytes_by_kind(self) -> MessageBytes:
-        """Return what was counted so far."""
+        """Return the bytes that were counted so far, by kind."""
         return {kind: self._bytes[kind] for kind in KINDS}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,10 +65,10 @@ class Traffic(TorchDispatchMode):
 
 
 def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
-    """Return what a rank of that stage sends in a step, by formula.
+    """Return the bytes that a rank of that stage sends in a step, by formula.
 
     tp: 4 sums per layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: activations
-    of its copy's whole share to the next stage, and as many gradients to the one before. dp: the gradients of what it holds.
+    of its copy's whole share to the next stage, and as many gradients to the previous one. dp: the gradients of its weights.
     """
     activations = NUMBER * shape.batch_size // layout.dp * shape.length * shape.width
     return {

@@ -1,6 +1,6 @@
-"""Your part of 6.4: what a checkpoint must hold, and how a training continues from it as if it had never stopped.
+"""Your part of 6.4: what a checkpoint must hold, and how training continues from it as if it had never stopped.
 
-You will learn    what a training's state is besides its weights; how it is saved in slices, and read by fewer ranks
+You will learn    what the state of training is in addition to the weights; how it is saved in slices, and read by fewer ranks
 You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
 Try it            gpucourse try 6.4
 Your part         both functions below. As delivered they keep only the weights; keep their names and parameters
@@ -17,7 +17,7 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 
 
 def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
-    """Everything that a training needs to continue, under the keys "model", "optimizer", "step" and "generator".
+    """Return everything that training needs to continue, under the keys "model", "optimizer", "step" and "generator".
 
     `model` was sharded by FSDP: its parameters are DTensors, each with this rank's slice. `optimizer` is an AdamW over them,
     which has its moments in slices, too; before its first step it has none yet. `step` is how many steps are done.

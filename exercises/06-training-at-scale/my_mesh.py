@@ -1,4 +1,4 @@
-"""Your part of 6.3: where each rank is in a mesh, which ranks communicate, and what that sends from node to node.
+"""Your part of 6.3: where each rank is in a mesh, which ranks communicate, and how much they send from node to node.
 
 You will learn    how an order of dimensions turns rank numbers into places; which ranks form a group; which order keeps the
                   many messages of tensor parallelism inside a node
@@ -13,12 +13,12 @@ from __future__ import annotations
 ORDER = ("tp", "pp", "dp")
 """The dimensions, from the one that varies slowest as rank numbers grow to the one that varies fastest.
 
-As delivered dp varies fastest: ranks 0 and 1 hold the same slice of two copies. Decide whether that is a good order.
+As delivered, dp varies fastest: ranks 0 and 1 hold the same slice of two copies. Decide whether that is a good order.
 """
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Return where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
+    """Return where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to the size of that dimension - 1.
 
     Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; after its last value it
     begins at 0 again, and the dimension before it goes up by 1.
@@ -38,13 +38,13 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
     """Return the bytes that go from one node to another in a step, in all groups of all three dimensions together.
 
-    Ranks 0 to `ranks_per_node` - 1 are on the first node, the next as many on the second, and so on. What a rank sends in a
+    Ranks 0 to `ranks_per_node` - 1 are on the first node, the same number on the second, and so on. What a rank sends in a
     step depends on its stage, which is its coordinate of "pp", and is given as
 
     - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it passes to the all_reduces of its group. An
       all_reduce of b bytes among n ranks goes round a ring: each rank sends 2 (n - 1) / n of b to the next one of its group,
       the last to the first;
-    - `message_bytes["pp"]`: the bytes of activations that it sends to the next stage, and as many of gradients that the next
-      stage sends back. The last stage has no next stage.
+    - `message_bytes["pp"]`: the bytes of activations that it sends to the next stage, and as many bytes of gradients that
+      the next stage sends back. The last stage has no next stage.
     """
     raise NotImplementedError("cross_node_bytes: for which ranks is the next rank of the group on another node?")

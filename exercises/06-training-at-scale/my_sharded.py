@@ -1,6 +1,6 @@
-"""Your part of 6.2: an AdamW whose work and state are divided among the ranks, and whose weights are those of AdamW.
+"""Your part of 6.2: an AdamW whose work and state are divided among the ranks, and whose weights equal AdamW's.
 
-You will learn    how a reduce-scatter and an all-gather take the place of an all-reduce; what a rank need not keep
+You will learn    how a reduce-scatter and an all-gather replace an all-reduce; what a rank need not keep
 You will produce  an optimizer as in ZeRO 1: each rank updates its own share, and gets the other shares from the other ranks
 Try it            gpucourse try 6.2
 Your part         the two methods of `ShardedAdamW`; keep their names and parameters
@@ -35,7 +35,7 @@ class ShardedAdamW:
         raise NotImplementedError("ShardedAdamW: which numbers does this rank update, and what must it keep for them?")
 
     def step(self) -> None:
-        """Change all parameters, in place, as AdamW would with the mean of all ranks' gradients.
+        """Change all parameters in place, as AdamW would with the mean of all ranks' gradients.
 
         Each `parameter.grad` is this rank's own: it is not averaged yet. In total a rank sends as much as an all-reduce of the
         gradients would: a reduce-scatter of the gradients, then an all-gather of the new weights. The two functions

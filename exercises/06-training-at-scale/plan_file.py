@@ -1,4 +1,4 @@
-"""my_plan.yaml of 6.6 as values: what it sets, what is still empty, what is impossible. Used by the run and the judge."""
+"""Read my_plan.yaml of 6.6: its values, the keys that are still empty, and its faults. Used by the run and the judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_NUMBER = 10**9
 
 @dataclass
 class PlanFile:
-    """`values` by key (those of `ranks` as ranks.dp and so on), `empty` keys, `faults` in sentences."""
+    """The file: `values` by key (those of `ranks` as ranks.dp and so on), `empty` keys, `faults` in sentences."""
 
     values: dict[str, Any] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class PlanFile:
 
     @property
     def plan(self) -> Plan | None:
-        """Return the plan; None while a key of it is empty or wrong. `reasons` may be empty."""
+        """Return the plan, or None while one of its keys is empty or wrong. `reasons` may be empty."""
         if self.faults or set(self.empty) - {"reasons"}:
             return None
         ranks = (self.values[name] for name in RANKS)
@@ -41,8 +41,8 @@ class PlanFile:
 
 
 def read_plan(document: object) -> PlanFile:
-    """Return a plan from the content of a YAML file. What is unknown, missing, of a wrong type or out of range becomes a
-    fault."""
+    """Return a plan from the content of a YAML file. Unknown and missing keys, and values of a wrong type or out of range,
+    become faults."""
     file = PlanFile()
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")

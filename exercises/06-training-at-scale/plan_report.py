@@ -1,4 +1,4 @@
-"""The facts of 6.6 about a plan, as rows for metrics.json, and the small layout in the same form that the ranks can run."""
+"""Describe a plan of 6.6 in rows for metrics.json, and find the small layout of the same form that the ranks can run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS = ("weights", "gradients", "optimizer", "activations")
 
 
 def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
-    """Return the target and the cluster, before anything is divided."""
+    """Return the facts about the target and the cluster, before anything is divided."""
     shape, cluster = work.shape, work.cluster
     lasting, _ = activation_bytes(shape, work.length, 1, "none")
     return {
@@ -44,8 +44,8 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """Return everything that the formulas say about a plan. What needs the time of a step is None if the GPU lacks the
-    precision, and the rank is None if no plan is valid."""
+    """Return everything that the formulas say about a plan. Values that need the time of a step are None if the GPU lacks
+    the precision, and the rank is None if no plan is valid."""
     problems, sizes, by_kind = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
@@ -68,7 +68,7 @@ def list_alternatives(
     work: Work, valid: list[tuple[float, Plan]], plan: Plan | None, *, is_shown: bool
 ) -> list[dict[str, Any]]:
     """Return the valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because
-    the learner is to find such a plan."""
+    the learner has to find such a plan."""
     last = len(valid) - 1
     places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
     rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
@@ -87,8 +87,8 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
 
 
 def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
-    """Return the memory on the fullest GPU and how much may be filled, in GB: plain copies with one sequence at a time, and
-    your plan."""
+    """Return the memory on the fullest GPU and how much may be filled, in GB, for plain copies with one sequence at a time and
+    for your plan."""
     plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
     plans |= {"your plan": plan} if plan else {}
     return [
@@ -99,8 +99,8 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
 
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
-    """Return the plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, if that is
-    possible, and the rest is as close as possible. None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
+    """Return the plan's form on that many ranks, as close as possible: if it can, it divides what the plan divides, and leaves
+    whole what the plan leaves whole. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
 
     The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
     """
@@ -156,7 +156,7 @@ def _describe_layouts(metrics: dict[str, Any]) -> str:
 def list_sentences(
     described: dict[str, Any], paper: dict[str, Any] | None, alternatives: list[dict[str, Any]], earlier: list[dict[str, str]]
 ) -> list[str]:
-    """Return the log of the paper half, line by line."""
+    """Return the lines of the log about the plan on paper."""
     lines = [
         f"{described['model']}: {described['parameters'] / 1e9:.2f} billion parameters; weights, gradients and optimizer "
         f"{described['states_gb']:.1f} GB",
@@ -173,7 +173,7 @@ def list_sentences(
     lines += [f"your {row['exercise']} ({row['run']}): {row['says']}" for row in earlier]
     for exercise in ("6.2", "6.3"):
         if all(row["exercise"] != exercise for row in earlier):
-            lines.append(f"no run of {exercise} is here, only formulas. After gpucourse run {exercise} you can cite your own")
+            lines.append(f"there is no run of {exercise}, only formulas. After gpucourse run {exercise} you can cite your own")
     if paper:
         sizes = ", ".join(f"{name} {paper[name + '_gb']:.1f}" for name in (*PARTS, "total"))
         lines.append(f"your plan, on the fullest GPU: {sizes} GB")

@@ -1,4 +1,4 @@
-"""The real half of 6.6: a plan's form on the ranks at hand, with its checkpointing and ZeRO, compared with one process."""
+"""The real half of 6.6: train a plan's form on these ranks, with its checkpointing and ZeRO, and compare with one process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MATMUL, WINDOW_S = 256, 0.3
 
 
 def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
-    """Prepare the stage of a rank as the plan says, before it is trained: blocks that are computed again, shards over copies.
+    """Return a function that prepares a rank's stage by the plan, before training: recomputed blocks, and shards over copies.
 
     `attention` needs nothing: scaled_dot_product_attention keeps no matrices. ZeRO 1 shards only the optimizer, which 6.2
     measures, and is left out.
@@ -79,8 +79,8 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
-    """Return how far the bytes of weights are from the formula, where they are largest. Shards are padded to equal
-    lengths, so they may be some percent larger."""
+    """Return the largest difference of the bytes of weights from the formula, in percent. Shards are padded to equal lengths,
+    so they may be a few percent larger."""
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
@@ -91,8 +91,8 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
-    """Return the share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix products on
-    CPUs. None if it is unknown."""
+    """Return `speed` as a share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix
+    products on CPUs. An unknown share is None."""
     if world.device.type == "cuda":
         row = gpus.find(torch.cuda.get_device_name(world.device))
         peak = row and row.peak_tflops("float32")
@@ -103,7 +103,7 @@ def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
 
 
 def measure_products(world: ranks.World) -> float:
-    """Return the FLOP/s of matrix products by all ranks together, which share the cores as in the training."""
+    """Return the FLOP/s of matrix products by all ranks together, which share the cores as in training."""
     a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
     a @ b
     world.wait_for_all()

@@ -1,4 +1,4 @@
-"""The needs of a plan for training a large model: memory, bytes sent and time, by published formulas; and all valid plans.
+"""Compute the memory, the bytes sent and the time of a plan for a large model, by published formulas; list all valid plans.
 
 A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is computed again, and
 into how many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
@@ -49,7 +49,7 @@ class Plan:
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Return the bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, if layers
+    """Return the bytes of one layer for each token of a micro-batch: what it keeps for backward (on average, if layers
     differ), and what it takes temporarily while it is computed again.
 
     The terms are those of Korthikanti et al.: what is outside the slices (10 h in 16 bits), what is inside (24 h), and the
@@ -97,8 +97,8 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
 
 
 def _activations(work: Work, plan: Plan, stage: int) -> float:
-    """Return the activations under 1F1B: the first stage begins as many micro-batches as there are stages before it ends one,
-    the last stage one."""
+    """Return the activations under 1F1B: before it ends one micro-batch, the first stage begins one for each stage; the last
+    stage begins one."""
     element = STATES[plan.precision][0]
     lasting, recomputed = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
     tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
@@ -171,7 +171,7 @@ def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> fl
 
 
 def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
-    """Return model FLOPs over what the GPUs could do in that time by their data sheet; what is computed again does not
+    """Return model FLOPs in percent of what the GPUs could do in that time by their data sheet. Recomputation does not
     count."""
     peak = work.cluster.flops(plan.precision) or math.inf
     return 100 * work.shape.model_flops(work.batch * work.length, work.length) / (seconds * work.cluster.size * peak)
@@ -192,13 +192,13 @@ def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
 
 # --- rules -----------------------------------------------------------------------------------------------------------------
 def find_problems(work: Work, plan: Plan) -> dict[str, str]:
-    """Return the rules that a plan breaks, each with its numbers, by name; empty if it can run. Memory is one of them."""
+    """Return the rules that a plan breaks, including memory, by name, each with its numbers; empty if the plan can run."""
     shape, cluster = work.shape, work.cluster
     ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
     rules = {
         "product": (ranks == cluster.size, f"dp x pp x tp is {ranks}, but {cluster.name} has {cluster.size} GPUs"),
         "heads": (shape.kv_heads % plan.tp == 0, f"{shape.kv_heads} heads of keys cannot be cut into {plan.tp} slices"),
-        "tp-over-nodes": (cluster.per_node % plan.tp == 0, f"{plan.tp} slices do not lie inside nodes of {cluster.per_node}"),
+        "tp-over-nodes": (cluster.per_node % plan.tp == 0, f"{plan.tp} slices do not fit into nodes of {cluster.per_node}"),
         "layers": (shape.layers % plan.pp == 0, f"{shape.layers} layers cannot be divided into {plan.pp} equal stages"),
         "few-micro-batches": (
             plan.micro_batches >= plan.pp, f"{plan.micro_batches} micro-batches do not fill {plan.pp} stages"
@@ -211,8 +211,8 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
         "zero-of-one": (plan.zero == 0 or plan.dp > 1, f"ZeRO {plan.zero} shards over the copies, but dp is {plan.dp}"),
         "does-not-fit": (
             total <= cluster.usable_bytes / 1e9,
-            f"{total:.1f} GB on the fullest GPU, of whose {cluster.gpu.memory_gb:g} GB {cluster.usable_bytes / 1e9:.1f} may be "
-            "filled",
+            f"{total:.1f} GB on the fullest GPU, but only {cluster.usable_bytes / 1e9:.1f} of its "
+            f"{cluster.gpu.memory_gb:g} GB may be filled",
         ),
     }  # fmt: skip
     return {name: reason for name, (holds, reason) in rules.items() if not holds}

@@ -26,7 +26,7 @@ def take_local(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
-    """Return the bytes of this rank's numbers of these tensors, and those of the memory behind them, which may hold padding."""
+    """Return the bytes of this rank's numbers in these tensors, and of the memory behind them, which may contain padding."""
     tensors = list(tensors)
     local_tensors = [take_local(tensor) for tensor in tensors]
     storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in local_tensors)}
@@ -34,8 +34,8 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """Return what a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average over all
-    ranks.
+    """Return the bytes that a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average
+    over all ranks.
 
     An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
     """
@@ -57,7 +57,7 @@ class SentBytes(TorchDispatchMode):
 
     @property
     def ring_bytes(self) -> float:
-        """Return what a rank sends in rings, on average over the ranks."""
+        """Return the bytes that a rank sends in rings, on average over the ranks."""
         return sum(ring_times(kind, self.ranks) * size for kind, size in self.whole.items())
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -83,7 +83,7 @@ class SentBytes(TorchDispatchMode):
 
 
 def read_written_bytes() -> int | None:
-    """Return what this process has written to files and sockets so far, as Linux counts it; None on other systems.
+    """Return the bytes that this process has written to files and sockets, as Linux counts them, or None on other systems.
 
     gloo sends with `writev`, which is counted. NCCL does not, so its bytes are not seen.
     """
@@ -95,13 +95,13 @@ def read_written_bytes() -> int | None:
 
 
 def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
-    """Return the numbers of these parameters if each is cut along its first dimension and padded so that all shards are
+    """Return how many numbers these parameters have if each is cut along its first dimension and padded so that all shards are
     equal."""
     return sum(math.ceil(shape[0] / ranks) * ranks * math.prod(shape[1:]) for shape in shapes)
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Return the numbers of each rank if whole tensors are assigned, the largest first, each to the rank that has the least.
+    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank with the least.
 
     ZeroRedundancyOptimizer does so, and takes the first of several such ranks.
     """

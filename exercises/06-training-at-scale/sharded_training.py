@@ -1,6 +1,6 @@
 """A training run whose model is in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
 
-Exercise 6.2 shows what FSDP does; here it is the training that checkpoints save. Needs only torch.
+Exercise 6.2 shows what FSDP does; here it provides the training run that checkpoints save. Needs only torch.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ def be_repeatable(device: torch.device) -> None:
 
 @cache
 def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
-    """Return the first `size` ranks, for training and for checkpoints. Every rank of the world has to call it, in the same
-    order."""
+    """Return the first `size` ranks as a mesh for training and a group for checkpoints. Every rank of the world has to call
+    it, in the same order."""
     first = list(range(size))
     return DeviceMesh(world.device.type, first), checkpoints.make_group(first)
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """Return a new training run on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which also
-    call it."""
+    """Return a new training run on the first `size` ranks, with weights drawn from `seed`, or None on the other ranks, which
+    also call it."""
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None
@@ -85,7 +85,7 @@ def build(world: World, size: int, width: int, layers: int, seed: int) -> Traini
 
 
 def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
-    """Train these steps; return the mean loss of each, over the whole batch.
+    """Train these steps, and return the mean loss of each, over the whole batch.
 
     A rank adds up the losses of its share, so the shares need not be equal. FSDP takes the mean of the gradients over the
     ranks, hence the factor.
@@ -108,8 +108,8 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
 
 
 def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
-    """Write the whole training state to one file on rank 0, as on one GPU; return the seconds, how many of them went
-    into gathering, and the bytes. None on the other ranks, which only send their slices.
+    """Write the whole training state to one file on rank 0, as on one GPU. Return its bytes, the seconds, and how
+    many of them passed in gathering. Return None on the other ranks, which only send their slices.
     """
     start = time.perf_counter()
     whole = StateDictOptions(full_state_dict=True, cpu_offload=True)

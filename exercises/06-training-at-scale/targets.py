@@ -13,7 +13,7 @@ USABLE = 0.9  # of a GPU's memory: the rest is for CUDA itself, NCCL's buffers, 
 @dataclass(frozen=True)
 class Shape:
     """A decoder transformer. `gated`: three matrices in the MLP, RMSNorm, no biases, no dropout and rotary positions, as in
-    Llama; else two matrices, biases, dropout and learned positions, as in GPT."""
+    Llama; otherwise two matrices, biases, dropout and learned positions, as in GPT."""
 
     name: str
     layers: int
@@ -75,7 +75,7 @@ class Cluster:
 
     @cached_property
     def gpu(self) -> gpus.Gpu:
-        """Return its row of gpus.json."""
+        """Return the GPU's row of gpus.json."""
         row = gpus.find(self.gpu_name)
         assert row is not None, self.gpu_name
         return row
@@ -86,7 +86,7 @@ class Cluster:
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
-        """Return the FLOP/s of one GPU by its data sheet; None if the hardware cannot compute in that precision."""
+        """Return the FLOP/s of one GPU by its data sheet, or None if the hardware cannot compute in that precision."""
         peak = getattr(self.gpu, precision)
         return None if peak is None else peak * 1e12
 

@@ -1,6 +1,6 @@
-"""The model of 6.1 and its training step, with each technique that saves memory; and what such a training holds.
+"""The model of 6.1 and its training step, with each technique that saves memory; and the memory that training takes.
 
-`train` is one step with everything that a technique of the menu changes. `measure` runs some steps of any function that trains,
+`train` takes one step with the changes of a technique in the menu. `measure` runs some steps of any function that trains,
 and returns memory by stage, operations, time and losses.
 """
 
@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def heads(self) -> int:
-        """Return the number of heads: of 64 numbers each if the width is a multiple of 64, else of 32 or fewer."""
+        """Return the number of heads: of 64 numbers each if the width is a multiple of 64, otherwise of 32 or fewer."""
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
@@ -53,7 +53,7 @@ class Shape:
 class Technique:
     """The changes of one row of the menu; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
     how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer is used, and whether
-    it updates all tensors at once."""
+    it updates all tensors in one call."""
 
     name: str
     label: str
@@ -65,7 +65,7 @@ class Technique:
 
     @property
     def same_training(self) -> bool:
-        """Return whether its losses equal those of the plain step, except for the order of sums."""
+        """Return whether the losses equal those of the plain step, except for the order of sums."""
         return not self.half and self.optimizer == "AdamW"
 
 
@@ -115,7 +115,7 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """Take one step on one batch; return its mean loss over all tokens. `enter` is called at the beginning of each stage of the
+    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage of the
     step."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
@@ -136,8 +136,8 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """Yield the tensors that training holds before the optimizer steps: weights, gradients, the optimizer's state for
-    each."""
+    """Yield the tensors that training holds before the optimizer steps: weights, gradients, and the optimizer's
+    state for each."""
     for parameter in model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -147,7 +147,7 @@ def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator
 
 @dataclass
 class Measurement:
-    """Measurements of some steps of one technique. Sizes in bytes; only `error` if memory ran out."""
+    """Measurements of some steps of one technique. Sizes are in bytes. If memory ran out, only `error` is set."""
 
     error: str | None = None
     peak: int | None = None
@@ -170,7 +170,7 @@ def measure(
 ) -> Measurement:
     """Run `steps` steps, at least 2, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
 
-    In the first step operations are counted and the optimizer creates its moments; peaks and times are those of the others.
+    In the first step operations are counted and the optimizer creates its moments; peaks and times are from later steps.
     """
     measurement = Measurement()
     try:
@@ -184,12 +184,12 @@ def measure(
 
 
 def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
-    """Return the first of these with the same training as the plain step that fitted; None if none did."""
+    """Return the first result that fitted and trains as the plain step does, or None if there is none."""
     return next((result for result in results if result[0].same_training and not result[1].error), None)
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Keep, of the final weights of training runs, only those of the reference: a copy of a GPU's model takes gigabytes of the
+    """Of the final weights of training runs, keep only those of the reference: a copy of a GPU's model takes gigabytes of the
     node's memory."""
     reference = find_reference(results)
     for result in results:
@@ -258,13 +258,13 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was seen so far."""
+        """Discard what was seen so far."""
         self.stages: dict[str, int] = {}
         self.calls, self.stage = 0, "step"
         self.memory.reset_peak()
 
     def enter(self, stage: str) -> None:
-        """Begin a stage: the peak so far was that of the one before."""
+        """Begin a stage, and record the peak so far as that of the previous one."""
         self.stages[self.stage] = max(self.stages.get(self.stage, 0), self.memory.peak())
         self.stage = stage
         self.memory.reset_peak()

@@ -19,7 +19,7 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import crew
@@ -37,7 +37,7 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a transformer on a mesh of copies, stages and slices, and in one process")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks that each process becomes; 1 with GPUs and on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks that each process forks; 1 with GPUs and on macOS")
 parser.add_argument("--layouts", type=str, default="auto", help="each as dp x pp x tp, such as 2x2x2,1x2x4; auto: up to three")
 parser.add_argument("--layers", type=int, default=12, help="layers of the model")
 parser.add_argument("--width", type=int, default=1024, help="width of the model; a multiple of --heads")
@@ -93,7 +93,7 @@ def measure(layout: Layout) -> dict[str, object]:
     row["cross_off_bytes"] = None if answer is None else abs(answer - row["cross_node_bytes"])
     row["wrong_groups"] = choice.count_wrong_groups(layout, result.mesh) if choice and yours_are_used else None
     if rank == 0:
-        say(f"{layout}: loss after {row['loss_after']:.6f}, off {row['loss_off']:.1e} of one process; {row['bottleneck']}")
+        say(f"{layout}: loss after {row['loss_after']:.6f}, off by {row['loss_off']:.1e} from one process; {row['bottleneck']}")
     return row | {"message_bytes": result.message_bytes}
 
 
@@ -113,7 +113,7 @@ for order_of_dimensions in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Return the sum over all layouts; None if your part says nothing about one."""
+    """Return the sum over all layouts, or None if your part has no answer for one."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 

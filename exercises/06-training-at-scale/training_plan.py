@@ -1,6 +1,6 @@
-"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on the ranks at hand.
+"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on these ranks.
 
-You will learn    what limits a large training (memory, a link, the bubble), and how to find out before renting a GPU
+You will learn    what limits training at scale (memory, a link, the bubble), and how to find out before renting a GPU
 You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does
 Run it            python training_plan.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=16 --steps=5
                   torchrun --nproc-per-node=4 training_plan.py      (four GPUs)
@@ -15,7 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import crew
@@ -45,7 +45,7 @@ SEED, HEADS, NO_FAULT = 0, 8, "no fault"
 HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a plan for training a large model, and its form on the ranks at hand")
+parser = argparse.ArgumentParser(description="a plan for training a large model, and its form on these ranks")
 parser.add_argument(
     "--target", type=str, default="planned", choices=["planned", *TARGETS], help="planned: that of my_plan.yaml"
 )
@@ -94,7 +94,7 @@ if world.rank == 0:
     elif plan is None:
         say(f"my_plan.yaml still has empty values: {', '.join(file.empty)}. The small model is trained as plain copies")
 
-# --- its form on the ranks at hand -----------------------------------------------------------------------------------------
+# --- its form on the ranks here --------------------------------------------------------------------------------------------
 form = plan or Plan(world.size, 1, 1, 0, "none", 1, "fp32")
 
 

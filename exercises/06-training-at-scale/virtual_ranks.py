@@ -1,4 +1,4 @@
-"""The memory of a training on ranks that do not exist: a fake process group, and tensors without numbers.
+"""Predict the memory of training on ranks that do not exist: a fake process group, and tensors without numbers.
 
 Everything here is private in torch and may be removed in any version: then nothing is predicted, and a message says why.
 """
@@ -22,7 +22,7 @@ PARTS = {  # torch's names for what memory is used for
 
 
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
-    """Shard in place with FSDP: block by block, then the rest. If weights are not freed, they stay whole from forward to
+    """Shard `model` in place with FSDP: block by block, then the rest. Weights that are not freed stay whole from forward to
     backward."""
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
@@ -30,7 +30,7 @@ def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
 
 
 def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:
-    """Return what rank 0 of that many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
+    """Return the bytes, by part, that rank 0 of that many would hold at the peak of its second step. Nothing is allocated.
 
     `build` creates the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
     There must be no process group yet, and there is none afterwards.
@@ -78,10 +78,10 @@ def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Mod
 def predict(
     stages: Iterable[int], counts: Iterable[int], device: str, build: Callable[[], nn.Module], text: torch.Tensor
 ) -> tuple[list[dict[str, int]], str | None]:
-    """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow; None, or why there is no
-    row.
+    """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow; and None, or why there
+    is no row.
 
-    `text` has as many sequences as each rank trains on.
+    `text` has the number of sequences that each rank trains on.
     """
     cases = [(stage, ranks) for ranks in dict.fromkeys(counts) for stage in stages if stage != 1]
     if not cases:

@@ -13,17 +13,17 @@ PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, fig
 
 
 def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
-    """Add to the row of each stage what my_zero.py returns, and by how many bytes that differs from what was counted.
+    """Add to the row of each stage the results of my_zero.py, and their differences in bytes from what was counted.
 
     Return the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, the rows
-    have no such keys, the difference is None, and the error takes the place of "no error".
+    have no such keys, the difference is None, and the error replaces "no error".
     """
     try:
         import my_zero
 
         additions = [_compare_stage(my_zero, row, parameters, ranks) for row in rows]
         paper = [sum(my_zero.bytes_per_rank(stage, *PAPER_MODEL)) / 1e9 - size for stage, size in PAPER_GB.items()]
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
         return None, describe(error)
@@ -33,8 +33,8 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
 
 def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
-    """Compare for float32 with AdamW: 4, 4 and 8 bytes. Torch's padding, and what it sends beyond the paper, is not in the
-    formulas."""
+    """Compare for float32 with AdamW: 4, 4 and 8 bytes. The formulas do not include torch's padding, nor what it sends beyond
+    the paper."""
     by_formula = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
     sent_bytes = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
     off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, by_formula, strict=True))

@@ -17,7 +17,7 @@ Row = dict[str, Any]
 def describe_stage(
     stage: int, rank_bytes: Sequence[Mapping[str, Any]], counts: Mapping[str, Any], shapes: Sequence[Any]
 ) -> Row:
-    """Return what a rank holds and sends at a stage, in bytes, and by how much that differs from torch's own rules.
+    """Return the bytes that a rank holds and sends at a stage, and their differences from torch's own rules.
 
     `rank_bytes` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counts` what one
     rank passed to collectives; `shapes` are those of the parameters.
@@ -60,7 +60,7 @@ def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], par
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is from the prediction for as many ranks; None if either is missing."""
+    """Add to each row how far its peak on a GPU is from the prediction for that many ranks, or None if either is missing."""
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
         peak_bytes = row["peak_gpu_memory_bytes"]
@@ -77,7 +77,7 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Return figures over all stages; None if a stage that they need is not among the rows."""
+    """Return figures over all stages. A figure is None if a stage that it needs is not among the rows."""
     of = {row["stage"]: row for row in rows}
 
     def percent(key: str, stage: int) -> float | None:

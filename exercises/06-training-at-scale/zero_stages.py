@@ -21,7 +21,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import crew
@@ -96,7 +96,7 @@ def batch(step: int) -> torch.Tensor:
 
 
 def divide(stage: int, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return the model and its AdamW at a stage of ZeRO, as torch has it."""
+    """Return the model and its AdamW at a stage of ZeRO, as torch implements it."""
     if stage >= 2:
         virtual_ranks.shard(model, mesh, free_after_forward=stage == 3)
         return model, torch.optim.AdamW(model.parameters(), **ADAMW)
@@ -111,7 +111,7 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """Take one step; return the most that this rank holds of each kind, and what it sends."""
+    """Take one step. Return its loss, the most that this rank holds of each kind, and what it sends."""
     between, written_before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps; return the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
+    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and the counts."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -155,7 +155,7 @@ def train(net: nn.Module, optimizer: object) -> dict[str, object]:
 
 
 def measure_peak(call) -> tuple[dict[str, object], int | None]:
-    """Return what `call` returns, and the peak of the GPU memory that it took on the fullest rank; None without a GPU."""
+    """Return the result of `call`, and its peak of GPU memory on the fullest rank, or None without a GPU."""
     if device.type != "cuda":
         return call(), None
     gc.collect()
@@ -173,7 +173,7 @@ def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def measure_stage(stage: int) -> dict[str, object]:
-    """Return the row of a stage: what a rank holds and sends, what torch's own rules say about that, times and losses."""
+    """Return the row of a stage: bytes held and sent, the bytes by torch's own rules, times and losses."""
 
     def run() -> dict[str, object]:
         net, optimizer = divide(stage, build().to(device))
@@ -210,8 +210,8 @@ def average(value: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """Return what a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts
-    it."""
+    """Return the bytes that a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux
+    counts them."""
     whole = torch.zeros((1 << 18) // size * size, device=device)
     own_share = whole[: len(whole) // size].clone()
     calls = {
@@ -230,7 +230,7 @@ def measure_collectives() -> list[dict[str, object]]:
 
 
 def measure_sharded() -> tuple[dict[str, object] | None, str]:
-    """Run the learner's optimizer in the same training; return its row, and the error with which it ended on any rank."""
+    """Run the same training with the learner's optimizer. Return its row, and the error with which it ended on any rank."""
     result, failure = None, None
     try:
         import my_sharded
@@ -240,7 +240,7 @@ def measure_sharded() -> tuple[dict[str, object] | None, str]:
         result = train(model, optimizer) | {"weights": flatten(model)}
         apart_from = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
         result["kept"] = 4 * count_kept_numbers(optimizer, apart_from)
-    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
         failure = time.time(), f"{zero_formulas.describe(error)} (rank {rank})"
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)

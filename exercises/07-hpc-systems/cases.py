@@ -1,4 +1,4 @@
-"""Five decisions of people who build GPU systems: the cases that follow from a number, and what is right for each by rule.
+"""Five decisions in building GPU systems: cases that follow from the number of a puzzle, and the right decision by rule.
 
 The listing of PCI devices was written for this course in the format of `lspci -nn`, group by group; the profiles are the
 Q-series of an L40S (NVIDIA, "Virtual GPU Software User Guide").
@@ -34,7 +34,7 @@ WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the schedule
 
 @dataclass(frozen=True)
 class Passthrough:
-    """A computer's PCI devices by group, the GPU that a virtual machine is to get, and what the host itself needs."""
+    """A computer's PCI devices by group, the GPU that a virtual machine should get, and what the host itself needs."""
 
     devices: tuple[tuple[int, str, str], ...]  # group, address, class
     gpu: str
@@ -46,7 +46,7 @@ class Passthrough:
         return "\n".join(f"IOMMU Group {group:2} {address} {_WORDS[kind]}" for group, address, kind in self.devices)
 
     def right(self) -> list[str]:
-        """Return all devices of the GPU's group except bridges, in order; none if the host needs one of them."""
+        """Return all devices of the GPU's group except bridges, in order, or [] if the host needs one of them."""
         own_group = next(group for group, address, _ in self.devices if address == self.gpu)
         addresses = sorted(address for group, address, kind in self.devices if group == own_group and kind != BRIDGE)
         return [] if self.host_needs & set(addresses) else addresses
@@ -67,7 +67,7 @@ def make_passthrough(puzzle: int) -> list[Passthrough]:
 
 
 def make_machines(puzzle: int) -> list[int]:
-    """Return the GiB of graphics memory that each of some virtual machines needs."""
+    """Return the GiB of graphics memory that each of several virtual machines needs."""
     chance = random.Random(puzzle)
     return [chance.choice([1, 2, 3, 5, 7, 8, 10, 16, 20]) for _ in range(chance.randint(9, 24))]
 
@@ -75,7 +75,7 @@ def make_machines(puzzle: int) -> list[int]:
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
     """Return the fewest GPUs needed if all machines on a GPU share one profile, large enough for each of them.
 
-    From the largest need down: a GPU gets the smallest profile for it, and its other places go to the next needs.
+    Begin with the largest need: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """
     remaining, count = sorted(needs, reverse=True), 0
     while remaining:
@@ -93,8 +93,8 @@ class Network:
     ratio: int
 
     def right(self) -> tuple[int, int]:
-        """Return the lower and upper switches. Of a lower switch's ports 1 in (ratio + 1) goes up; these fill the upper ones'
-        ports."""
+        """Return how many lower and upper switches are needed. One in (ratio + 1) ports of a lower switch goes up; these links
+        fill the ports of the upper switches."""
         up = self.ports // (self.ratio + 1)
         leaves = math.ceil(self.nodes / (self.ratio * up))
         return leaves, math.ceil(leaves * up / self.ports)
@@ -109,8 +109,8 @@ def make_networks(puzzle: int) -> list[Network]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file of `gib` that `ranks` write together, every `every_s` seconds, in at most `share` of the time; object storage
-    targets that write `ost_gb_per_s` GB/s each, of which there are `osts`."""
+    """A file of `gib` that `ranks` write together, every `every_s` seconds, in at most `share` of the time. There are
+    `osts` object storage targets, which write `ost_gb_per_s` GB/s each."""
 
     gib: int
     ranks: int
@@ -121,7 +121,7 @@ class Checkpoint:
 
     def right(self) -> tuple[int, int] | None:
         """Return the fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one
-        rank; None if all targets together are too slow."""
+        rank, or None if all targets together are too slow."""
         stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
         of_rank = self.gib * 1024 // self.ranks
         largest = max(mib for mib in (2**power for power in range(11)) if of_rank % mib == 0)
@@ -139,6 +139,6 @@ def make_checkpoints(puzzle: int) -> list[Checkpoint]:
 
 
 def right_scheduler(needs: Mapping[str, object]) -> str:
-    """Return Kubernetes for what runs for ever and scales with load; Slurm for what ends, waits its turn and starts all at
-    once."""
+    """Return Kubernetes for a workload that runs for ever and scales with load, and Slurm for one that ends, waits its turn
+    and starts all ranks at the same time."""
     return "kubernetes" if needs["runs"] == "for ever" else "slurm"

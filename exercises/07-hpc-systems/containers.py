@@ -39,7 +39,7 @@ print(sorted(times)[25] * 1e3, value, device)
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment: Charliecloud needs both of these variables."""
+    """Return the environment with USER and HOME, which Charliecloud needs."""
     return os.environ | {"USER": os.environ.get("USER", "learner"), "HOME": os.environ.get("HOME", "/")}
 
 
@@ -53,7 +53,7 @@ def need_linux() -> None:
 
 
 def find_reason(engine: str) -> str | None:
-    """Return why an engine cannot be used here; None if it can."""
+    """Return why an engine cannot be used here, or None if it can."""
     program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)
     if engine == "bare":
         return None
@@ -82,7 +82,7 @@ def find_reason(engine: str) -> str | None:
 
 @contextmanager
 def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
-    """Yield the words to put before a command so that it runs in that engine; what they need is removed afterwards."""
+    """Yield the words to put before a command so that it runs in that engine. Temporary files are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         root = Path(folder)
         places = ["/usr", *_python_folders()]
@@ -128,7 +128,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """Return what a command prints, and the last line of its error, or None."""
+    """Return the output of a command, and the last line of its error, or None."""
     try:
         process = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -142,14 +142,14 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
-    """Return what a Python program prints in an engine, and why it failed, or None."""
+    """Return the output of a Python program in an engine, and the reason if it failed, or None."""
     python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     output, reason = _call([*prefix, python, "-c", code])
     return output, f"the container does not see {python}" if reason and "No such file" in reason else reason
 
 
 def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
-    """Return what a shell sees from inside, and why it saw nothing, or None."""
+    """Return what a shell sees from inside, and the reason if it saw nothing, or None."""
     output, reason = _call([*prefix, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in output.splitlines()[:100_000]]
     values = dict(lines)
@@ -166,7 +166,7 @@ def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments that a command in an engine receives, and why it received none, or None."""
+    """Return the arguments that a command in an engine receives, and the reason if it received none, or None."""
     output, reason = _call([*prefix, "printf", "%s\\n", *words])
     return output.splitlines(), reason
 

@@ -1,4 +1,4 @@
-"""Decide about virtual machines, networks, file systems, schedulers: your five rules, tested on the cases of a puzzle.
+"""Decide about virtual machines, networks, file systems and schedulers: your five rules, tested on the cases of a puzzle.
 
 You will learn    what belongs together in an IOMMU group; what a profile costs; how many switches and stripes a system needs
 You will produce  a decision for each of thirteen cases, and the reason for each that is wrong
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import cases
@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """Return a list instead of a tuple: a pair is right as either."""
+    """Return a tuple as a list, because a pair may be either."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -82,7 +82,7 @@ bench.say_table(
 
 
 def count_wrong(kind: str) -> int | None:
-    """Return how many cases of a kind are decided wrongly; None if the function is not written."""
+    """Return how many cases of a kind are decided wrongly, or None if the function is not written."""
     verdicts = [row["right"] for row in rows if row["kind"] == kind]
     return None if None in verdicts else verdicts.count(False)
 

@@ -1,4 +1,4 @@
-"""Several processes on one GPU, with time-slicing and with MPS: requests per second, and how long one takes.
+"""Several processes on one GPU, with time-slicing and with MPS: requests per second, and the time of one request.
 
 Started as a program, this file is one of the processes.
 """
@@ -33,7 +33,7 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 
 
 def find_gain(rows: list[dict], load: str) -> float | None:
-    """Return requests per second with MPS over those with time-slicing, with the most processes; None if MPS was not
+    """Return requests per second with MPS divided by those with time-slicing, with the most processes, or None if MPS was not
     measured."""
     largest_count = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == largest_count}

@@ -25,7 +25,7 @@ SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: in Ubuntu 2
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: a word for its kind, where it is, and what to do about it."""
+    """A fault: a word for its kind, its line, and what to do about it."""
 
     word: str
     line: int
@@ -40,7 +40,7 @@ def newest_cuda(driver: str) -> tuple[int, int]:
 
 
 def find_faults(text: str, driver: str) -> list[Fault]:
-    """Return the faults of a Dockerfile or an Apptainer definition; its first lines tell which. At most 1,000 lines are
+    """Return the faults of a Dockerfile or an Apptainer definition; its first lines show which it is. At most 1,000 lines are
     read."""
     lines = list(enumerate(text.splitlines()[:1000], start=1))
     if any(re.match(r"\s*Bootstrap\s*:", line, re.IGNORECASE) for _, line in lines):
@@ -54,7 +54,7 @@ def without_comments(text: str) -> str:
 
 
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Join lines that end in a backslash to the next; a comment only continues in a comment."""
+    """Join lines that end in a backslash to the next; a comment continues only in another comment."""
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:
@@ -114,7 +114,7 @@ def _plain(arguments: str) -> str:
 
 
 def _check_users(instructions: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
-    """Yield the user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
+    """Yield a fault if the last stage's user is root or not in the image. A stage built on another stage keeps its user."""
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
     for number, order, arguments in instructions:

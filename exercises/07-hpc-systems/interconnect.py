@@ -1,4 +1,4 @@
-"""Interconnect: how GPUs are linked, which of them should work together, and what the links of this computer carry.
+"""Interconnect: how GPUs are linked, which of them should work together, and how fast the links of this computer are.
 
 You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen by their slowest link; what a message costs, and
                   what each of its bytes costs
@@ -17,7 +17,7 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bandwidth
 import bench
@@ -48,7 +48,7 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 
 # --- the listings --------------------------------------------------------------------------------------------------------
 def judge(listing: topology.Listing) -> dict[str, object]:
-    """Return what your part returns for a listing, and the best possible."""
+    """Return the results of your part for a listing, and the best possible ones."""
     table = listing.links
     answer = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]
@@ -106,7 +106,7 @@ for way in dict.fromkeys(row["way"] for row in sweep):
 bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, us", "largest_gb_per_s": "largest, GB/s",
                        "latency_us": "fit: latency, us", "gb_per_s": "fit: GB/s"})  # fmt: skip
 if device.type != "cuda":
-    say("PCIe and NVLink: not measured, there is no GPU here.")
+    say("PCIe and NVLink: not measured, because there is no GPU here.")
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 moved = bandwidth.bus_factor("all_reduce", args.ranks) * args.gib * 2**30

@@ -21,7 +21,7 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 
 
 class Links:
-    """Moves up to `limit` bytes over each link. Use it in a `with`: the other process ends with it."""
+    """Moves up to `limit` bytes over each link. Use it in a `with`: the other process ends with the block."""
 
     def __init__(self, limit: int) -> None:
         self._most = limit
@@ -88,7 +88,7 @@ class Links:
 
 
 def sizes_up_to(limit: int) -> list[int]:
-    """Return 64 KiB, then twice as much each time, up to `limit` bytes."""
+    """Return sizes from 64 KiB up to `limit` bytes, each twice the one before."""
     sizes = [1 << 16]
     while 2 * sizes[-1] <= limit:
         sizes.append(2 * sizes[-1])
@@ -96,7 +96,7 @@ def sizes_up_to(limit: int) -> list[int]:
 
 
 def _memory_folder() -> str | None:
-    """Return a folder whose files lie in memory: /dev/shm on Linux, else the usual folder."""
+    """Return a folder whose files are in memory: /dev/shm on Linux, else the usual folder."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 

@@ -1,4 +1,4 @@
-"""The instances of a GPU that is divided by MIG: which exist, where each may begin, and how few GPUs hold a list of them.
+"""The instances of a GPU that is divided by MIG: which exist, where each may begin, and the fewest GPUs for a list of them.
 
 Places are as `nvidia-smi mig -lgipp` prints them: a profile may begin only at certain memory slices, and takes several. A GPU
 also has compute slices. Profiles of A100 and H100 are from NVIDIA's "MIG User Guide"; those of an A30 from its own table.
@@ -74,8 +74,8 @@ Place = tuple[int, int]  # the GPU's number, and the memory slice at which the i
 
 
 def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """Return what a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; empty if
-    nothing."""
+    """Return the faults that a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices. The
+    list is empty if there is nothing to refuse."""
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []
@@ -87,7 +87,7 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
             problems.append(f"{card.name} has no profile {name}")
             continue
         if start not in profile.starts:
-            problems.append(f"{name} cannot begin at {start}: {', '.join(map(str, profile.starts))}")
+            problems.append(f"{name} cannot begin at {start}, only at {', '.join(map(str, profile.starts))}")
             continue
         slices = slices_by_gpu.setdefault(gpu, {})
         problems += [

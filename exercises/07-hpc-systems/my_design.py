@@ -1,4 +1,4 @@
-"""Your part of 7.5: five decisions of people who build GPU systems, each as a rule that works for any numbers.
+"""Your part of 7.5: five decisions in building GPU systems, each as a rule that works for any numbers.
 
 You will learn    what goes to a guest with a GPU; what one profile per GPU costs; how many switches and stripes you need
 You will produce  five functions; the run calls them with the cases of your puzzle
@@ -13,7 +13,7 @@ from __future__ import annotations
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
     """Return the PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
-    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, except its
+    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group is passed as a whole, except its
     PCI bridges, class [0604]. Return an empty list if the group has a device that the host needs.
     """
     raise NotImplementedError("to_vfio: which devices share the group of the GPU?")
@@ -22,14 +22,14 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
     """Return the fewest GPUs for virtual machines with these needs in GiB.
 
-    `profiles` maps the GiB of each profile to how many of them fit on a GPU. All machines of a GPU have the same profile; a
+    `profiles` maps the GiB of each profile to the number that fits on a GPU. All machines of a GPU have the same profile; a
     machine may have a larger one than it needs.
     """
     raise NotImplementedError("gpus_needed: which machine decides the profile of a GPU?")
 
 
 def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
-    """Lower and upper switches of a fat tree of two levels. Each node has one link.
+    """Return the lower and upper switches of a fat tree of two levels. Each node has one link.
 
     A lower switch sends one link up for every `ratio` nodes below it, and uses as many of its ports as that allows; the links
     of all lower switches fill the ports of the upper ones.
@@ -48,7 +48,7 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """ "slurm" or "kubernetes" for a workload that `runs` "to its end" or "for ever", `starts` "all ranks at once", "when it is
-    its turn" or "by itself", and `shares` its GPUs "by queue", "by fair share" or "by autoscaling".
+    """Return "slurm" or "kubernetes" for a workload that `runs` "to its end" or "for ever", `starts` "all ranks at once", "when
+    it is its turn" or "by itself", and `shares` its GPUs "by queue", "by fair share" or "by autoscaling".
     """
     raise NotImplementedError("scheduler: what ends, and what runs for ever?")

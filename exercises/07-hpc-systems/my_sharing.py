@@ -1,4 +1,4 @@
-"""Your part of 7.1: which services share a GPU, in which way, and where the instances of MIG lie.
+"""Your part of 7.1: which services share a GPU, in which way, and where the instances of MIG are placed.
 
 You will learn    what time-slicing, MPS and MIG divide, and what they do not; why instances have places
 You will produce  a way for any service, the smallest profile for it, and places on as few GPUs as possible
@@ -15,22 +15,22 @@ from __future__ import annotations
 
 
 def way(service: dict, card: dict) -> str:
-    """ "none", "mig", "mps" or "time-slicing".
+    """Return "none", "mig", "mps" or "time-slicing".
 
-    "none", a separate GPU, if it needs more than half of the memory or of the processors, or if it must be isolated and the
-    card has no MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
+    "none", a separate GPU, if the service needs more than half of the memory or of the processors, or must be isolated on a
+    card without MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
     "time-slicing" for the rest.
     """
     raise NotImplementedError("way: what does each of the three ways not divide?")
 
 
 def profile(service: dict, card: dict) -> str:
-    """Return the smallest profile of the card with enough GiB and processors: a profile has `compute` of the card's."""
+    """Return the card's smallest profile with enough GiB and processors: its share of them is its `compute` over the card's."""
     raise NotImplementedError("profile: what share of the processors does a profile have?")
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """For each profile in `names`, in this order: the number of its GPU, from 0, and the memory slice at which it begins.
+    """Return, for each profile in `names`, in order, the number of its GPU, from 0, and the memory slice at which it begins.
 
     On a GPU no memory slice may belong to two instances, the compute slices of all together may not exceed the card's, and an
     instance begins only where its profile allows it. Use as few GPUs as possible: 3g, 2g and 2g fit on one.

@@ -22,7 +22,7 @@ def read(text: str) -> list[list[str]]:
 
 
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
-    """All GPUs, divided into groups of `size`, so that the slowest link inside any group is as fast as possible.
+    """Return all GPUs, divided into groups of `size`, so that the slowest link inside any group is as fast as possible.
 
     Of several such divisions, return one with as few links of that speed as possible. There are at most eight GPUs: try all.
     """
@@ -30,7 +30,7 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """All GPUs in an order whose slowest hop is as fast as possible, including the hop from the last to the first.
+    """Return all GPUs in an order whose slowest hop is as fast as possible, including the hop from the last to the first.
 
     Of several such orders, return one with as few hops of that speed as possible.
     """

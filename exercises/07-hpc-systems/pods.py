@@ -1,4 +1,4 @@
-"""The rules for pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
+"""Find faults in pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIG = "nvidia.com/mig-"
 
 def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield the faults of pods and of the device plugin's ConfigMap: a word for the kind of fault, and a sentence. `profiles`
-    are those of the card's MIG."""
+    are the card's MIG profiles."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     sharing = _find_sharing(objects)
     shared = [pod for pod in pods if any(GPU in manifests.resources(box, "limits") for box in manifests.containers(pod))]

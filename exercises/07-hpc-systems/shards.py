@@ -1,4 +1,4 @@
-"""A file of records on a disk: writes it, reads it in several ways, cold or warm, and counts what came from the disk.
+"""Write a file of records, read it in several ways, cold or warm, and count what came from the disk.
 
 A record begins with its number (8 bytes), and its last 4 bytes are the CRC-32 of all before them.
 """
@@ -30,14 +30,14 @@ def write_shard(path: Path, records: int, size: int, seed: int = 0) -> None:
 
 
 def check_record(record: bytes | memoryview) -> int | None:
-    """Return the number of a record; None if its bytes differ from those that were written."""
+    """Return the number of a record, or None if its bytes differ from those that were written."""
     if zlib.crc32(record[:-4]) != int.from_bytes(record[-4:], "little"):
         return None
     return int.from_bytes(record[:8], "little")
 
 
 def shuffle(records: int, seed: int) -> list[int]:
-    """Return all records in the random order that a training wants."""
+    """Return the numbers of all records in the random order that training wants."""
     order = list(range(records))
     random.Random(seed).shuffle(order)
     return order
@@ -119,7 +119,7 @@ def _read_random(path: Path, block: int = 4096, count: int = 4096) -> int:
 
 
 def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
-    """Return the function for each way to read a file, and whether the page cache must not have it. O_DIRECT exists only on
+    """Return the function for each way to read a file, and whether the file must not be cached. O_DIRECT exists only on
     Linux."""
     direct = getattr(os, "O_DIRECT", 0)
     everywhere: dict[str, tuple[Callable[[Path], int], bool]] = {
@@ -138,7 +138,7 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
 
 
 def forget(path: Path) -> None:
-    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a host below this computer."""
+    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a virtual machine's host."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -149,7 +149,7 @@ def forget(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """A call's seconds, processor seconds, read calls and bytes that came from a disk. None if the system does not say."""
+    """A call's seconds, processor seconds, read calls and bytes that came from a disk. A count is None if it is unknown."""
 
     seconds: float
     cpu_s: float
@@ -158,7 +158,7 @@ class Cost:
 
 
 def measure(call: Callable[[], object]) -> Cost:
-    """Return what a call cost, by the clock and by /proc/self/io."""
+    """Measure the cost of a call, by the clock and by /proc/self/io."""
     io_before, cpu, start = _count_io(), time.process_time(), time.perf_counter()
     call()
     seconds, cpu_s, io_after = time.perf_counter() - start, time.process_time() - cpu, _count_io()

@@ -16,7 +16,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpu_sharing
@@ -33,7 +33,7 @@ parser = argparse.ArgumentParser(description="services that share GPUs")
 parser.add_argument("--puzzle", type=int, default=1, help="the services follow from it")
 parser.add_argument("--gpu", type=str, default="a100-80", choices=list(mig.CARDS), help="the card to plan for")
 parser.add_argument("--processes", type=str, default="1,2,4", help="processes that share this computer's GPU, if it has one")
-parser.add_argument("--seconds", type=float, default=5.0, help="length of each of those measurements")
+parser.add_argument("--seconds", type=float, default=5.0, help="length of each of these measurements")
 args = parser.parse_args()
 counts = [int(word) for word in args.processes.split(",")]
 if args.puzzle < 1 or args.seconds <= 0 or min(counts) < 1:
@@ -85,7 +85,7 @@ except (OSError, ValueError) as error:
     faults, described = [str(error)], []
 say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
 if not manifests.has_schemas():
-    say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
+    say("Kubernetes' own schemas: not asked, because kubernetes-validate is not installed here")
 
 # --- this computer's GPU -----------------------------------------------------------------------------------------------
 measured, reason = (

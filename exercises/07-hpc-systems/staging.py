@@ -84,7 +84,7 @@ def _load_by_cufile(path: Path, device: torch.device) -> None:
 
 
 def _find_gds() -> tuple[str | None, str]:
-    """Return whether cuFile can be used, and whether nvidia-fs is loaded: without it cuFile copies through the host."""
+    """Return cuFile's mode, None if it cannot be used, and the reason: without nvidia-fs, cuFile copies through the host."""
     if not hasattr(torch.cuda, "gds"):
         return None, "not measured: this torch has no torch.cuda.gds"
     try:

@@ -1,4 +1,4 @@
-"""From storage to the GPU: one file read in every way, cold and warm, and a training's random order with fewer reads.
+"""From storage to the GPU: one file read in every way, cold and warm, and training's random order with fewer reads.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
 You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the delivered one
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_reader
@@ -31,26 +31,26 @@ parser = argparse.ArgumentParser(description="one file of records, read in every
 parser.add_argument("--megabytes", type=int, default=4096, help="MiB of the file")
 parser.add_argument("--record", type=int, default=4096, help="bytes of a record, a multiple of 512")
 parser.add_argument("--batch", type=int, default=256, help="records of a batch")
-parser.add_argument("--windows", type=int, default=8, help="of the random order; within one, records may come in any order")
-parser.add_argument("--seed", type=int, default=0, help="of the random order")
+parser.add_argument("--windows", type=int, default=8, help="windows of the random order; within one, any order is allowed")
+parser.add_argument("--seed", type=int, default=0, help="seed of the random order")
 args = parser.parse_args()
 if args.record % 512 or args.record < 512 or args.megabytes < 8 or args.batch < 1 or not 1 <= args.windows <= 64:
     parser.error("--record must be a multiple of 512, --megabytes at least 8, --batch at least 1, and --windows from 1 to 64")
 records = args.megabytes * MIB // args.record
 if records < args.batch * args.windows:
-    parser.error(f"{records} records are fewer than one batch in each of {args.windows} windows: take larger --megabytes")
+    parser.error(f"{records} records are fewer than one batch in each of {args.windows} windows: take a larger --megabytes")
 window = -(-records // args.windows)
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-place = Path(os.environ.get("TMPDIR") or out)  # in a run it is beside the outputs, and removed with the run's last process
+place = Path(os.environ.get("TMPDIR") or out)  # in a run it is next to the outputs, and removed with the run's last process
 if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
     sys.exit(f"{free // MIB:,} MiB are free for the file, but three times {args.megabytes} are needed: "
              "take a smaller --megabytes")  # fmt: skip
 
 
 def find_filesystem(path: Path) -> str | None:
-    """Return the type of the file system of a folder, such as ext4; None if the system does not say."""
+    """Return the type of the file system of a folder, such as ext4, or None if the system does not say."""
     try:
         process = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
     except OSError:
@@ -59,7 +59,7 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """Return the result of a reader, and what it cost without the checks."""
+    """Return the delivery of a reader, and its cost without the checks."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 
@@ -99,7 +99,7 @@ with tempfile.TemporaryDirectory(dir=place, prefix=".shard-") as folder:
     result, cost_after = deliver(my_reader.batches, order)
     if device.type == "cuda":
         staged, gds = staging.measure(path, device)
-say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(place) or 'a file system that is not named'}\n")
+say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(place) or 'an unknown file system'}\n")
 bench.say_table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk",
                        "cpu_s_per_gb": "CPU s/GB", "why": ""})  # fmt: skip
 

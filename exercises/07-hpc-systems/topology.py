@@ -49,7 +49,7 @@ class Listing:
 
     @property
     def text(self) -> str:
-        """Return what `nvidia-smi topo -m` prints for it: rows and columns of GPUs and network cards, and the legend."""
+        """Return the output of `nvidia-smi topo -m`: rows and columns of GPUs and network cards, and the legend."""
         count = len(self.links)
         names = [f"GPU{place}" for place in range(count)] + [f"NIC{place}" for place in range(self.nics)]
         head = ["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]

@@ -1,4 +1,4 @@
-"""The workloads whose memory is traced, and the totals that a memory tracer and the engine's ledger give for them."""
+"""The workloads whose memory is traced, and the totals of a memory tracer and of the engine's ledger."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Return the function with the most live bytes, weights excluded; empty if there is none."""
+        """Return the function with the most live bytes, weights excluded, or an empty text if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
@@ -73,7 +73,7 @@ def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Wo
 
 
 def read_ledger(ledger: Mapping[str, Any]) -> Totals:
-    """Return the truth, from the engine's own ledger; it keeps no sizes."""
+    """Return the true totals from the engine's own ledger, which keeps no sizes."""
     alive = {name: site["alive_bytes"] for name, site in ledger["sites"].items() if site["alive_bytes"]}
     failures = {2: ledger["failed"]} if ledger["failed"] else {}
     allocations = sum(site["calls"] - site["failed"] for site in ledger["sites"].values())
@@ -93,7 +93,7 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return the map of that name; empty if nothing was stored in it. Raises ValueError if it is of another kind."""
+    """Return the map of that name, empty if nothing was stored in it. Raises ValueError if it is of another kind."""
     value = maps.get(name)
     if value is None:
         return kind()
@@ -125,7 +125,7 @@ def read_counters(counters: tracers.Counters) -> Totals:
 
 
 def read_calls(counters: Mapping[Any, Any]) -> list[tuple[str, int]]:
-    """Return how often each function was called, if the tracer counts that: the map @calls, or the counters `calls NAME`."""
+    """Return how often each function was called, if the tracer counts calls: the map @calls, or the counters `calls NAME`."""
     if isinstance(by_name := counters.get("@calls"), dict):
         return sorted(by_name.items())
     return sorted(
@@ -137,7 +137,7 @@ COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
 def compare(totals: Totals | None, truth: Totals) -> dict[str, Any]:
-    """Return the tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
+    """Return the tracer's totals next to the true ones, or None without totals; `_off` is the difference, 0 if they agree."""
     row: dict[str, Any] = {
         "allocations_true": truth.allocations, "bytes_true": truth.bytes, "failed_true": sum(truth.failed.values()),
         "alive_true": truth.alive_bytes, "site_true": truth.leak,
@@ -199,7 +199,7 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
 def follow(
     engine: stand_in.Engine, tracing: AbstractContextManager[dict[Any, Any]], workload: Workload
 ) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """Return what a tracer counted during a workload, and the engine's ledger. The tracer is ready before the engine does
+    """Return the counts of a tracer during a workload, and the engine's ledger. The tracer is ready before the engine does
     anything."""
     with tracing as counters:
         engine.load()

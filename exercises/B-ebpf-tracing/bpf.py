@@ -31,7 +31,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def find_reason(library: Path) -> str | None:
-    """Return why bpftrace cannot trace `library` here; None if a trial run succeeded."""
+    """Return why bpftrace cannot trace `library` here, or None if a trial run succeeded."""
     if sys.platform != "linux":
         return "bpftrace runs only on Linux"
     if shutil.which("bpftrace") is None:
@@ -47,7 +47,7 @@ def find_reason(library: Path) -> str | None:
 
 
 def quote(library: Path) -> str:
-    """Return the path as a probe takes it, whatever is in it: a bare space or colon would end it."""
+    """Return the path in quotes, as a probe needs it: a bare space or colon would end it."""
     return json.dumps(str(library), ensure_ascii=False)
 
 
@@ -107,7 +107,7 @@ def put_names(value: Any, name: Callable[[int], str]) -> Any:
 
 
 def make_end_with_parent() -> Callable[[], None]:
-    """Return what a child process calls first, so that the kernel ends it if this process is killed."""
+    """Return a function that a child process calls first, so that the kernel ends it if this process is killed."""
     library = ctypes.CDLL(None)  # loaded here, because nothing may be loaded after a fork
 
     def end_with_parent() -> None:
@@ -117,7 +117,7 @@ def make_end_with_parent() -> Callable[[], None]:
 
 
 def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> None:
-    """Return once the probes are attached. Raises TracerFailed with bpftrace's words."""
+    """Return once the probes are attached. Raises TracerFailed with bpftrace's message."""
     ends = time.monotonic() + START_S
     assert process.stdout
     with selectors.DefaultSelector() as selector:
@@ -134,9 +134,9 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """Return what bpftrace prints at its end. It notices a signal only while it waits for events, and loses one that comes
-    while it prints. Once it has detached its probes, which takes a while, another one kills it. So the signal is sent while
-    bpftrace waits and still handles it, and again only when it must have been lost."""
+    """Return the output of bpftrace at its end. It notices a signal only while it waits for events, and loses a signal that
+    comes while it prints. Once it has detached its probes, which takes a while, a second signal kills it. So the signal is
+    sent while bpftrace waits and still handles it, and again only when it must have been lost."""
     now = time.monotonic()
     ends, next_signal = now + STOP_S, now
     while (now := time.monotonic()) < ends:

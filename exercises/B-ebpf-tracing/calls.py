@@ -36,7 +36,7 @@ parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto"
 parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch if there is a GPU")
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
-    parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
+    parser.error("--prompt must be from 1 to 2048, --tokens from 1 to 512, and --puzzle at least 1")
 REPEATS, MIN_REPEATS, MAX_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer if each makes many calls
 layers = 4 + (args.puzzle - 1) % 6
 device = bench.here()
@@ -109,7 +109,7 @@ kernels = [{"kernel": name, "launches": count, "by_formula": None if launches is
 sites = [{"site": name, "calls": site.calls, "bytes": site.bytes, "by_formula": blocks.get(name, (0, 0))[1] if blocks else None}
          for name, site in counters.sites.items()]  # fmt: skip
 if real:
-    say(f"A transformer of PyTorch with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} generated\n")
+    say(f"A PyTorch transformer with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} generated\n")
 else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
         f"a prompt of {args.prompt} tokens, {token_count} generated\n")  # fmt: skip

@@ -34,7 +34,7 @@ class ClusterFailed(Exception):
 
 
 def find_reason() -> str | None:
-    """Return why no pod can be started here; None if kubectl reaches a node."""
+    """Return why no pod can be started here, or None if kubectl reaches a node."""
     for program in ("kubectl", "k3s"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -151,7 +151,7 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
 
 
 def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> str | None:
-    """Return the pod's address once it is ready; None if a container keeps ending, or the pod is not ready in time."""
+    """Return the pod's address once it is ready, or None if a container keeps ending, or the pod is not ready in time."""
     ends = time.monotonic() + READY_S
     while True:
         status = manifests.mapping(json.loads(_kubectl("get", name, "--output=json")), "status")

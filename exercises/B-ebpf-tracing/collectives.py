@@ -1,4 +1,4 @@
-"""Two ranks of a real DDP training on this computer, and the all-reduces of gloo that a tracer sees in them.
+"""Two ranks of real DDP training on this computer, and the all-reduces of gloo that a tracer sees in them.
 
 Started as a program, this file is one rank: it reports when it is ready, trains when told to, and ends when its input ends.
 """
@@ -45,7 +45,7 @@ def _make_row(number: int, pid: int, maps: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_percentile(buckets: Sequence[dict[str, int]], percent: float) -> int | None:
-    """Return the upper end of the bucket that contains this percentile of the calls; None without calls."""
+    """Return the upper end of the bucket that contains this percentile of the calls, or None without calls."""
     remaining = sum(bucket["count"] for bucket in buckets) * percent / 100
     for bucket in buckets:
         remaining -= bucket["count"]

@@ -37,7 +37,7 @@ HERE = Path(__file__).resolve().parent
 FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="your tracer of memory beside the ledger of the engine that it traces")
+parser = argparse.ArgumentParser(description="your memory tracer, compared with the ledger of the engine that it traces")
 parser.add_argument("--seed", type=int, default=1, help="determines the sizes, and with them every number")
 parser.add_argument("--layers", type=int, default=6, help="layers of the engine, 4 to 9")
 parser.add_argument("--tokens", type=int, default=8, help="tokens that most requests generate")
@@ -46,7 +46,7 @@ parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.b
 parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace all-reduces")
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
-    parser.error("--seed from 1, --layers from 4 to 9, --tokens from 1 to 64 and --cap-mib from 48 to 128 are needed")
+    parser.error("--seed must be at least 1, --layers from 4 to 9, --tokens from 1 to 64, and --cap-mib from 48 to 128")
 if args.tracer not in ("auto", *FILES):
     parser.error(f"--tracer {args.tracer} is not one of auto, {', '.join(FILES)}")
 device = bench.here()
@@ -79,7 +79,7 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """Return what your file counted in a workload, the totals of its memory (None while the file is not written), and the
+    """Return the counts of your file in a workload, the totals of its memory (None while the file is not written), and the
     ledger."""
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:

@@ -45,7 +45,7 @@ class ProbesRefused(TracerFailed):
 
 @dataclass(frozen=True)
 class Hit:
-    """One hit of a probe: at entry or return (`returns`), when (ns), in which thread, with which values."""
+    """One hit of a probe, at entry or return (`returns`): its time in ns, its thread, and its values."""
 
     probe: str
     returns: bool
@@ -58,7 +58,7 @@ class Hit:
 
 
 def find_reason(library: Path, offset: int) -> str | None:
-    """Return why uprobes cannot be set through perf here; None if a trial succeeded."""
+    """Return why uprobes cannot be set through perf here, or None if a trial succeeded."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return f"perf probes need Linux on {' or '.join(MACHINES)}"
     if not TYPE.exists():
@@ -169,7 +169,7 @@ def _list_processors() -> list[int]:
 
 
 def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
-    """Return a probe for all processes on one processor, still disabled. Raises ProbesRefused."""
+    """Return a disabled probe for all processes on one processor. Raises ProbesRefused."""
     call, arguments, result, caller = MACHINES[platform.machine()]
     mask = sum(1 << register for register in {*arguments, result, *([] if caller is None else [caller])})
     path = ctypes.create_string_buffer(os.fsencode(library))

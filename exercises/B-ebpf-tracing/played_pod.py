@@ -57,7 +57,7 @@ class Sight:
 
     @property
     def reason(self) -> str:
-        """Return why it could not continue: its first error, or its last line."""
+        """Return why the tracer could not continue: its first error, or its last line."""
         complaints = [line for line in self.lines if line.startswith(("ERROR", "cannot", "blind", "no "))]
         return (complaints or self.lines[-1:] or ["it said nothing"])[0]
 
@@ -75,7 +75,7 @@ class Sight:
 
 
 def find_reason() -> str | None:
-    """Return why no pod can be played here; None if a trial succeeded."""
+    """Return why no pod can be played here, or None if a trial succeeded."""
     for program in PROGRAMS:
         if _find_program(program) is None:
             return f"{program} is missing: playing a pod needs Linux and util-linux"
@@ -95,7 +95,7 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Return why the API server would refuse a manifest, or the scheduler would leave the pod waiting; None if it starts."""
+    """Return why the API server would refuse a manifest, or the scheduler would leave the pod waiting, or None if it starts."""
     try:
         objects = manifests.read(text)
     except ValueError as error:
@@ -188,7 +188,7 @@ class Pod:
         return ",".join(["-all", *(f"+{capability}" for capability in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
-        """Return those of the two node folders that a tracer may need which the container mounts and this computer has."""
+        """Return the node folders for a tracer, at most two, that the container mounts and this computer has."""
         mounted = policies.mounts(self.manifest, name).items()
         return [(source, path, read_only) for path, (source, read_only) in mounted
                 if source in (policies.BTF, policies.TRACEFS) and Path(source).is_dir()
@@ -236,12 +236,12 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
 
 
 def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
-    """Return bpftrace if it works in a container, otherwise the tracer inside the engine; `say` is told why. Raises
-    NoTracer."""
+    """Return bpftrace if it works in a container, otherwise the tracer inside the engine, and report why with `say`.
+    Raises NoTracer."""
     try:
         return tracers.find("bpftrace")
     except tracers.NoTracer as error:
-        say(f"not taken: {error}")
+        say(f"not used: {error}")
     return tracers.find("preload")
 
 
@@ -266,7 +266,7 @@ def _ask(url: str, prompt: int, tokens: int) -> None:
 
 @contextmanager
 def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | None]:
-    """Yield the tracer's container, once it counts; its state goes into `result`. It is restarted if it ends at once."""
+    """Yield the tracer's container once it counts, and store its state in `result`. Restart it if it ends immediately."""
     places = [(str(HERE / "sidecar.sh"), f"{SCRIPT_FOLDER}/sidecar.sh", True), *pod.node_places(policies.TRACER)]
     words = [*pod.enter(policies.TRACER, places), "sh", f"{SCRIPT_FOLDER}/sidecar.sh", "1", *(["look"] if look else [])]
     for attempt in range(ATTEMPTS):
@@ -310,7 +310,7 @@ class Sidecar:
             self._process.wait()
 
     def wait_until_counting(self) -> int | None:
-        """Return None once it has printed counts; its exit code if it ends before that."""
+        """Return None once it has printed counts, or its exit code if it ends before that."""
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
@@ -356,7 +356,7 @@ class Sidecar:
 
 
 def read_record(line: str) -> dict[str, Any]:
-    """Return one line of bpftrace's JSON; an empty mapping if the line is not JSON."""
+    """Return one line of bpftrace's JSON, or an empty mapping if the line is not JSON."""
     try:
         record = json.loads(line) if line.startswith("{") else {}
     except ValueError:

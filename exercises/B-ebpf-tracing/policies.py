@@ -1,4 +1,4 @@
-"""Ten policies for a pod with an engine and a tracer; for each, whether a manifest breaks it, and why."""
+"""Check a pod with an engine and a tracer against ten policies: which of them a manifest breaks, and why."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Policy:
 
 
 def find_pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the only Pod of a file; an empty mapping if there is none, or more than one."""
+    """Return the only Pod of a file, or an empty mapping if there is none, or more than one."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     return pods[0] if len(pods) == 1 else {}
 
 
 def container(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the container with that name; an empty mapping if there is none."""
+    """Return the container with that name, or an empty mapping if there is none."""
     return next((box for box in manifests.containers(pod) if box.get("name") == name), {})
 
 
@@ -45,7 +45,7 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 
 
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
-    """Return the user that a container's process runs as: its own runAsUser before the pod's; None if the image decides."""
+    """Return the user of a container's process: its own runAsUser, else the pod's, or None if the image decides."""
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
         manifests.mapping(pod, "spec", "securityContext"),
@@ -62,7 +62,7 @@ def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
 
 
 def gpus_of(box: Mapping[str, Any]) -> int:
-    """Return the GPUs that a container's limits ask for; 0 if that is not a whole number."""
+    """Return the GPUs that a container's limits ask for, or 0 if that is not a whole number."""
     count = manifests.resources(box, "limits").get(manifests.GPU, 0)
     return int(count) if str(count).isdecimal() else 0
 
@@ -164,7 +164,7 @@ def _complain_of_rights(additions: set[str]) -> str:
 
 def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], additions: set[str]) -> str:
     if spec.get("hostPID"):
-        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
+        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows only the pod's"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")

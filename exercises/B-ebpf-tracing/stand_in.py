@@ -47,7 +47,7 @@ class EngineEnded(Exception):
 
 
 class InsideTracer(Protocol):
-    """The variables that an engine's environment needs from the start for a tracer that runs inside the engine."""
+    """A tracer that runs inside the engine, and the variables that the engine's environment needs for it from the beginning."""
 
     environment: Mapping[str, str]
     descriptors: Sequence[int]
@@ -146,7 +146,7 @@ class Engine:
             self._environment["STAND_IN_MEMORY"] = str(memory)
 
     def _start_as(self, command: Sequence[str], tracer: InsideTracer | None) -> None:
-        """Store how the process is to be started."""
+        """Store how the process will be started."""
         self._command = list(command)
         self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})
         self._descriptors = tuple(tracer.descriptors) if tracer else ()
@@ -181,7 +181,7 @@ class Engine:
 
     @property
     def library(self) -> Path:
-        """Return the CUDA runtime that it uses."""
+        """Return the CUDA runtime that the engine uses."""
         return self.folder / LIBRARY
 
     def load(self) -> str | None:
@@ -194,7 +194,7 @@ class Engine:
         return answer["tokens"], answer["error"]
 
     def ledger(self) -> dict[str, Any]:
-        """Return what the engine really did since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
+        """Return what the engine really did after its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
         return self._ask("ledger")
 
     @contextmanager

@@ -33,7 +33,7 @@ def find_offset(library: Path, address: int) -> int:
 
 
 def name_address(pid: int, address: int) -> str:
-    """Return the function of a process that contains an address; the address itself if no mapped file names it."""
+    """Return the function of a process that contains an address, or the address itself if no mapped file names it."""
     for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
         words = line.split(maxsplit=5)
         first, last = (int(end, 16) for end in words[0].split("-"))

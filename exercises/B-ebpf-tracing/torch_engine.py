@@ -45,7 +45,7 @@ def find_library(pid: int) -> Path:
 
 
 def count_graphs(tracer: tracers.Tracer, engine: stand_in.Engine, prompt: int, tokens: int) -> int | None:
-    """Return how often a request whose passes are graphs calls cudaGraphLaunch; None if the engine has no graphs."""
+    """Return how often a request whose passes are graphs calls cudaGraphLaunch, or None if the engine has no graphs."""
     if not isinstance(engine, TorchEngine):
         return None
     engine.graph(prompt, 0)

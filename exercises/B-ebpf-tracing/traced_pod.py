@@ -38,7 +38,7 @@ parser.add_argument("--tokens", type=int, default=64, help="tokens that the requ
 parser.add_argument("--engine", type=str, default="auto", choices=["auto", "stand-in", "vllm"], help="the engine to trace")
 args = parser.parse_args()
 if args.prompt < 1 or args.tokens < 1:
-    parser.error("--prompt and --tokens from 1 are needed")
+    parser.error("--prompt and --tokens must be at least 1")
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ for row in rows:
     say(f"{row['policy']:11} {'holds' if row['holds'] else row['why']}")
 say(f"the API server: {refusal or 'accepts it'}")
 if not manifests.has_schemas():
-    say("Kubernetes' own schemas: not checked, kubernetes-validate is not installed here")
+    say("Kubernetes' own schemas: not checked, because kubernetes-validate is not installed here")
 
 # --- the pod -------------------------------------------------------------------------------------------------------------
 no_cluster = cluster.find_reason() if device.type == "cuda" or args.engine == "vllm" else "there is no GPU here"

@@ -1,4 +1,4 @@
-"""Tracers of a process's calls to the CUDA runtime: which of them works here, and what each reports.
+"""Trace a process's calls to the CUDA runtime, with the first tracer that works here.
 
 All give the same counts. `bpftrace` (root) puts probes on the library's functions, each of which runs a program in the kernel;
 the probes of `perf` (root) write a record for each call; `preload` (anybody) is loaded into the process and counts there.
@@ -92,7 +92,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """A way to count. The engine has to be started with what is in `environment` and `descriptors`."""
+    """A way to count. The engine must be started with its `environment` and `descriptors`."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call
@@ -132,7 +132,7 @@ def find(name: str, library: Path | None = None) -> Tracer:
 def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
     """Count the calls of an engine while the block runs. The block has to end before the engine does.
 
-    Raises TracerFailed if it does not start or end.
+    Raises TracerFailed if the tracer does not start or end.
     """
     result = Trace(tracer.name)
     with tracer.count(engine.pid, engine.library) as counters:
@@ -157,7 +157,7 @@ def _fill(result: Trace, counters: Counters) -> None:
 
 
 def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
-    """Return the upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
+    """Return the upper end, in microseconds, of the bucket with this percentile of the calls, or None without calls."""
     remaining = sum(times.values()) * percent / 100
     for power, number in sorted(times.items()):
         remaining -= number
@@ -183,7 +183,7 @@ class _Bpftrace:
 def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
     """Return a bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
 
-    With `pid` it counts only that process. A process id from any PID namespace but the first means nothing to the kernel's
+    With `pid` it counts only that process. A process id from any PID namespace except the first means nothing to the kernel's
     filter; there the program counts every process that uses this file.
     """
     exported = symbols.list_functions(library)

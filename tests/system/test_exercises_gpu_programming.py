@@ -26,7 +26,7 @@ def test_the_loop_as_delivered_runs_and_is_found_wanting(tmp_path: Path) -> None
     run = run_exercise("5.2", tmp_path / "work", **SMALL_LOOP)
     wanting = {"runs-anywhere", "no-syncs", "mixed"}
     check_healthy(run, tmp_path, failures=wanting, open_checks={"copies-do-not-block"})
-    assert "nothing was moved: device is meta, and the model computed on cpu" in run.output
+    assert "nothing was moved: device is meta, but the model computed on cpu" in run.output
     assert run.metrics["training_state_mb"] == pytest.approx(16 * (64**2 + 76 * 64 + 10) / 1e6, rel=0.001)
     assert 0 < (tmp_path / "work/trace.json.gz").stat().st_size < 5 << 20
 

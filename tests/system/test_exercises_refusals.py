@@ -52,7 +52,7 @@ REFUSALS = [  # the exercise, the flags, the exit code, what is printed
     ("6.4", "--ranks-per-node=1", 1, "one rank has nothing to shard: take two nodes (gpucourse deploy 6 --nodes 2)"),
     ("7.3", "--record=700", 2, "a multiple of 512"),
     ("7.4", "--engines=bare,lxc", 2, "there is no engine lxc"),
-    ("B.2", "--tokens=0", 2, "--tokens 1 to 512"),
+    ("B.2", "--tokens=0", 2, "--tokens from 1 to 512"),
 ]  # fmt: skip
 needs_emulator = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"

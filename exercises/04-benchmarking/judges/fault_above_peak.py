@@ -1,4 +1,4 @@
-"""Judges a repaired copy: an impossible rate is refused."""
+"""Judges a repaired copy: it must refuse an impossible rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Twice the ceiling must be refused, half of it not."""
+    """Require that a rate of twice the ceiling is refused, and that one of half the ceiling is not."""
     speed = part.function_alone(
         "speed",
         gpu=None,
@@ -26,4 +26,4 @@ def judge(part: Part) -> None:
         raise part.wrong("still")
     if slow_speeds["tflops"] != 0.5 or slow_speeds["refused"]:
         raise part.wrong("too-strict")
-    part.note("twice the ceiling is refused, half of it is accepted")
+    part.note("twice the ceiling is refused, and half of it is accepted")

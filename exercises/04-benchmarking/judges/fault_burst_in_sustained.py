@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only times after the clock has settled count."""
+"""Judges a repaired copy: it must use only times after the clock has settled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLD, HOT, SPAN_S = 1.0, 2.0, 30.0  # seconds per call before and after the end 
 
 
 def judge(part: Part) -> None:
-    """No time from the first fifth of a run may be left."""
+    """Require that no time from the first fifth of a run is kept."""
     now = [0.0]
 
     def time_each(_call: object, _device: object, count: int) -> list[float]:

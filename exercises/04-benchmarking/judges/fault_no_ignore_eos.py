@@ -1,4 +1,4 @@
-"""Judges a repaired copy: all answers have equal length."""
+"""Judges a repaired copy: all answers must have the requested length."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("eight tokens were asked for, and {count} came: the engine stopped at the end of the text")}
+WAYS = {"still": Way("eight tokens were asked for, but {count} came: the engine stopped at the end of the text")}
 
 
 class Stream:
-    """Takes the place of the engine: it ends after three tokens, unless it is told to continue."""
+    """An engine that ends an answer after three tokens, unless the request tells it to ignore the end of the text."""
 
     def __init__(self) -> None:
         self.body: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class Stream:
 
 
 def judge(part: Part) -> None:
-    """Return where eight tokens are asked for, eight must come."""
+    """Require eight tokens where eight were asked for."""
     part.module.urllib.request.urlopen = Stream().open
     answer = part.call(part.function("complete"), "http://engine", "tiny", "four words of prompt", 8)
     if answer.tokens != 8:

@@ -45,7 +45,7 @@ WAYS = {
         ("minutes_lost * 60", "minutes_lost"),
     ),
     "interruptions-an-hour": Way(
-        "you counted the interruptions of a day in every hour of it",
+        "you counted the interruptions of a whole day in every hour",
         ("interruptions_per_day * minutes_lost * 60", "interruptions_per_day * minutes_lost * 60 * 24"),
     ),
     "saved-over-spot": Way(

@@ -75,14 +75,14 @@ WAYS = {
         ("key=lambda batch: median(rounds[batch])", "key=lambda batch: max(rounds[batch])"),
     ),
     "largest": Way(
-        "several batch sizes are as good, and you took the largest of them: with the smallest, requests wait less",
+        "several batch sizes are equally good, and you took the largest of them: with the smallest, requests wait less",
         ("return min(batch for", "return max(batch for"),
     ),
 }  # fmt: skip
 
 
 def judge(part: Part) -> None:
-    """Percentiles, then the times of requests, then the choice, which uses the percentiles."""
+    """Judge the percentiles, then the times of requests, then the choice, which uses the percentiles."""
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []
@@ -113,7 +113,7 @@ def _percentile(part: Part, percentile: Callable[..., float], values: list[float
     answer = part.call(percentile, afterwards, percent, case=name)
     return [
         Case(name, answer, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent}),
-        Case(f"the list that it was given for {name}, afterwards", afterwards, values),
+        Case(f"the list of values after the call for {name}", afterwards, values),
     ]
 
 
@@ -137,7 +137,7 @@ def _latency(part: Part, latencies: Callable[..., Any], place: int, figure: str,
 
 
 def _tpots(typical: float, slowest: float) -> list[float]:
-    """200 requests, of which 4 are slow: the 99th percentile is `slowest`, the median `typical`."""
+    """Return the TPOT of 200 requests, 4 of them slow: the 99th percentile is `slowest`, the median close to `typical`."""
     return [slowest if number % 50 == 7 else typical - 0.01 * (number % 5) for number in range(200)]
 
 

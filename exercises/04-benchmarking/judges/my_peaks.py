@@ -1,4 +1,4 @@
-"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of one that does not exist."""
+"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of a GPU that does not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = {
     ),
     "sparse": Way(
         "your {what} peak is twice what a dense product can reach: that is the figure with sparsity, or each multiply-add "
-        "counted as four operations. Count two, and no multiplications by zero that were skipped",
+        "counted as four operations. Count two, and do not count skipped multiplications by zero",
         ("tensor_fma_per_clock * 2", "tensor_fma_per_clock * 4"),
     ),
     "of-one-processor": Way(
@@ -29,23 +29,23 @@ WAYS = {
         ("sms * tensor_fma_per_clock", "sms * cores_per_sm"),
     ),
     "one-transfer": Way(
-        "your bandwidth is half: the memory has two transfers a clock (double data rate), at the rising and the falling edge",
+        "your bandwidth is half: the memory makes two transfers a clock (double data rate), at the rising and the falling edge",
         ("memory_mhz * 1e6 * 2", "memory_mhz * 1e6"),
     ),
     "bits": Way(
-        "your bandwidth counts bits: a bus of {bus} bits carries {bytes} bytes in a transfer, and GB/s counts bytes",
+        "your bandwidth counts bits: a bus of {bus} bits moves {bytes} bytes in a transfer, and GB/s counts bytes",
         ("(bus_bits / 8)", "bus_bits"),
     ),
     "upside-down": Way(
-        "your ridge is bytes per operation: the ridge is the other way round, how many operations each byte must bring",
+        "your ridge is bytes per operation: the ridge is the inverse, operations per byte",
         ("float16 * 1e12 / (bandwidth * 1e9)", "bandwidth * 1e9 / (float16 * 1e12)"),
     ),
     "ridge-of-float32": Way(
-        "your ridge uses the float32 peak: it says when the tensor cores become the limit, and their peak is the float16 one",
+        "your ridge uses the float32 peak: it says when tensor cores become the limit, and their peak is the float16 peak",
         ('"ridge": float16 * 1e12', '"ridge": float32 * 1e12'),
     ),
     "ridge-units": Way(
-        "your ridge mixes units: TFLOP/s over GB/s leaves a factor of 1000. Bring both to operations and bytes a second first",
+        "your ridge mixes units: TFLOP/s over GB/s leaves a factor of 1000. Convert both to operations and bytes a second",
         ("float16 * 1e12 / (bandwidth * 1e9)", "float16 / bandwidth"),
     ),
 }
@@ -59,12 +59,12 @@ INPUTS = (
 
 
 def judge(part: Part) -> None:
-    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is computed from them."""
+    """Judge every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is computed from them."""
     derive_peaks = part.function("derive_peaks")
     answers = [(name, numbers, part.call(derive_peaks, *numbers, case=name)) for name, numbers in INPUTS]
     for name, _, answer in answers:
         listed = sorted(map(str, answer)) if isinstance(answer, Mapping) else answer
-        part.compare([Case(f"the names in what it returns for {name}", listed, NAMES)])
+        part.compare([Case(f"the names in the result for {name}", listed, NAMES)])
     for figure in ("float32", "float16", "bandwidth", "ridge"):
         part.compare([_case(figure, name, numbers, answer[figure]) for name, numbers, answer in answers], tolerance=1e-6)
     part.note(f"right for {len(INPUTS)} GPUs; an H100 needs {answers[2][2]['ridge']:.0f} operations per byte, a T4 "

@@ -26,8 +26,8 @@ WAYS = {
         ("operations / median(early)", "operations / (sum(early) / len(early))"),
     ),
     "clock-from-zero": Way(
-        "your burst uses other calls: the clock was not zero when the run began, so the first second ends 1 s after the first "
-        "call began",
+        "your burst uses the wrong calls: the clock was not zero when the run began, so the first second ends 1 s after the "
+        "first call began",
         ("if begin < start + 1", "if begin < max(1, calls[0][0] + 1e-9)"),
     ),
     "whole-run": Way(
@@ -58,7 +58,7 @@ WAYS = {
 
 
 def _run(origin: float, phases: list[tuple[int, float]], every: int, slower: float) -> list[tuple[float, float]]:
-    """Return calls back to back, in `phases` of (count, seconds); one of `every` takes `slower` times as long."""
+    """Return calls without gaps, in `phases` of (count, seconds). One call in `every` takes `slower` times as long."""
     calls, now = [], origin
     for count, seconds in phases:
         for number in range(count):
@@ -73,20 +73,20 @@ INPUTS = (  # m, k, n, calls, peak
     (1024, 8192, 512, _run(7.5, [(9, 0.12), (40, 0.21)], 4, 2.0), 121.0),
     (300, 100, 700, _run(0.25, [(25, 0.05), (9, 0.3)], 5, 1.5), 8.1),
     (64, 32, 16, [(3.0, 0.4), (3.5, 0.3)], 1.0),
-    # A call begins exactly 1 s after the first, another one exactly in the middle: numbers that floats hold exactly.
+    # One call begins exactly 1 s after the first, and another exactly in the middle. Floats represent these times exactly.
     (512, 256, 128, [(2.0, 0.25), (2.5, 0.375), (3.0, 0.5), (5.0, 0.75), (6.0, 0.625), (7.0, 1.0)], 2.0),
 )
 
 
 def judge(part: Part) -> None:
-    """Five runs: first the burst, then the sustained rate, then its percentage."""
+    """Judge five runs: first the burst, then the sustained rate, then its percentage."""
     rates = part.function("rates")
     answers = []
     for m, k, n, calls, peak in INPUTS:
         name = f"{len(calls)} products of {m} x {k} by {k} x {n}"
         answer = part.call(rates, m, k, n, list(calls), peak, case=name)
         listed = sorted(map(str, answer)) if isinstance(answer, Mapping) else answer
-        part.compare([Case(f"the names in what it returns for {name}", listed, NAMES)])
+        part.compare([Case(f"the names in the result for {name}", listed, NAMES)])
         answers.append((name, answer))
     for figure in ("burst", "sustained", "percent"):
         part.compare([_case(figure, name, answer, inputs) for (name, answer), inputs in zip(answers, INPUTS, strict=True)],

@@ -1,4 +1,4 @@
-"""The price of a day over the tokens of a day."""
+"""A solution of 4.4: the price of a day divided by the tokens of a day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars per million tokens."""
+    """Return dollars per million tokens."""
     lost_s = interruptions_per_day * minutes_lost * 60
     busy_s = (24 * 3600 - lost_s) * utilisation_percent / 100
     tokens = busy_s * tokens_per_s * gpus
@@ -19,6 +19,6 @@ def usd_per_million(
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """Interruptions a day at which spot and on demand cost the same."""
+    """Return the interruptions a day at which spot and on demand cost the same."""
     share_that_works = spot_usd_per_hour / on_demand_usd_per_hour
     return (1 - share_that_works) * 24 * 60 / minutes_lost

@@ -1,4 +1,4 @@
-"""Percentiles by nearest rank, TTFT and TPOT, and the smallest batch size that is as good as the fastest."""
+"""A solution of 4.3: percentiles by nearest rank, TTFT and TPOT, and the smallest batch size that is as good as the fastest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def percentile(values: list[float], percent: float) -> float:
 
 
 def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
-    """TTFT and TPOT in milliseconds."""
+    """Return TTFT and TPOT in milliseconds."""
     first, last, gaps = arrived_s[0], arrived_s[-1], len(arrived_s) - 1
     return (first - sent_s) * 1000, (last - first) * 1000 / gaps if gaps else None
 

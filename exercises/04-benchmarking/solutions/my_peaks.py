@@ -1,4 +1,4 @@
-"""Peaks from processors, units, clocks and the width of the bus."""
+"""A solution of 4.1: peaks from processors, units, clocks and the width of the bus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Burst and sustained rate of a run of matrix products."""
+"""A solution of 4.2: burst and sustained rate of a run of matrix products."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from statistics import median
 
 
 def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops: float) -> dict[str, float]:
-    """TFLOP/s of the first second, of the second half, and the percentage of the peak."""
+    """Return the TFLOP/s of the first second and of the second half, and the percentage of the peak."""
     operations = 2 * m * k * n
     start, (last_began, last_took) = calls[0][0], calls[-1]
     middle = (start + last_began + last_took) / 2

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a transform of real numbers counts half of the operations of a complex one."""
+"""Judges a repaired copy: a transform of real numbers must count half the operations of a complex one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Lengths that are powers of two, and one that is not."""
+    """Judge lengths that are powers of two, and one that is not."""
     count = part.function_alone("real_transform_flops", math=math)
     for length in (1024, 1125, 2):
         reference = 2.5 * length * math.log2(length)

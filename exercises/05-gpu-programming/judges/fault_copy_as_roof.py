@@ -1,10 +1,10 @@
-"""Judges a repaired copy: the roof is the loop that moved the most bytes a second, wherever it is in the list."""
+"""Judges a repaired copy: its roof must be the loop that moved the most bytes a second, wherever it is in the list."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of loops with {speeds} GB/s it takes {given:g}, but the device can do {right:g}, as one loop shows")}
+WAYS = {"still": Way("of loops with {speeds} GB/s it chooses {given:g}, but one loop shows that {right:g} is possible")}
 
 
 def judge(part: Part) -> None:

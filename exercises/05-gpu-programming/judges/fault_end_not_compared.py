@@ -1,4 +1,4 @@
-"""Judges a repaired copy: every score is compared, also the last ones."""
+"""Judges a repaired copy: it must compare every score, including the last ones."""
 
 from __future__ import annotations
 

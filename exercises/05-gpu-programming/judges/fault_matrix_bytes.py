@@ -13,7 +13,7 @@ ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, byt
 
 
 def judge(part: Part) -> None:
-    """flop_per_byte, for three kernels that ask for very different numbers of bytes."""
+    """Judge flop_per_byte for three kernels that ask for very different numbers of bytes."""
     flop_per_byte = part.function("flop_per_byte")
     for n, byte_count, reference in ROWS:
         answer = part.call(flop_per_byte, n, byte_count)

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: what an overlap of 100% is."""
+"""Judges a repaired copy: an overlap of 100% must mean the best possible pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10
 
 
 def judge(part: Part) -> None:
-    """Check that the best possible pipeline has 100%, and a faster one more."""
+    """Require that the best possible pipeline has an overlap of 100%, and that a faster one has more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, reference in CASES:
         answer = part.call(overlap_percent, took, sequential, best)

@@ -1,4 +1,4 @@
-"""Judges a repaired copy of fused_norm.py: the operations that are counted are those that a GPU runs."""
+"""Judges a repaired copy of fused_norm.py: it must count the operations that a GPU runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = {
         "{operations} operations move {times:.2f} times the bytes of x: a GPU runs two kernels, which move 4.25 times the bytes"
     ),
     "no-mask": Way(
-        "without its mask of a byte per number, dropout would have no backward pass: the two move 4.25 times the bytes of x"
+        "without its mask of a byte per number, dropout would have no backward pass: both move 4.25 times the bytes of x"
     ),
 }
 
@@ -29,7 +29,7 @@ class Counter(TorchDispatchMode):
         self.operations, self.bytes = 0, 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation of torch passes here."""
+        """Count one operation of torch."""
         results = function(*args, **(kwargs or {}))
         self.operations += 1
         self.bytes += sum(item.nbytes for item in tree_iter((args, kwargs, results)) if isinstance(item, torch.Tensor))

@@ -1,10 +1,10 @@
-"""Judges a repaired copy: the bytes by formula equal those that were counted."""
+"""Judges a repaired copy: its formula must give the bytes that the emulator counts."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the bytes by formula are still {off:,} off those that the emulator counted")}
+WAYS = {"still": Way("the bytes by the formula still differ by {off:,} from those that the emulator counted")}
 RUNS = {"right": {"bytes_off": 0}, "wrong": {"bytes_off": 16384}}
 
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of an operation is its own, without that of the operations that it calls."""
+"""Judges a repaired copy: it must list each operation with its own time, without the operations that it calls."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ class Events(list[Event]):
     """The result of the profiler."""
 
     def table(self, **_: object) -> str:
-        """Return the judge ignores the table."""
+        """Return an empty text: the judge ignores the table."""
         return ""
 
 
 class Recording:
-    """A profiler that has recorded these events."""
+    """A profiler that has recorded the given events."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = Events(events)
 
     def __call__(self, **_: object) -> Self:
-        """Begin."""
+        """Return this recording."""
         return self
 
     def __enter__(self) -> Self:
-        """Record."""
+        """Begin to record."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop recording."""
 
     def key_averages(self, **_: object) -> Events:
         """Return the events by name."""

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only operations that compute are counted."""
+"""Judges a repaired copy: it must count only operations that compute."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ def judge(part: Part) -> None:
             part.call(call)
         if count.count != reference:
             raise part.wrong("still", what=label, given=count.count, right=reference)
-    part.note("views do not count, additions in place do")
+    part.note("views do not count, but additions in place do")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: both trainings are warmed up before the clock starts, or neither's cold call counts."""
+"""Judges a repaired copy: it must warm up both trainings before the clock starts, or count neither's cold call."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ COLD_S, WARM_S, ROUNDS = 10.0, 1.0, 3
 
 
 class Training:
-    """A training whose first call takes longer; `seconds` are those of its last call."""
+    """A training whose first call takes longer; `seconds` is the time of its last call."""
 
     def __init__(self) -> None:
         self.seconds, self.calls = 0.0, 0
 
     def __call__(self, *_: object) -> None:
-        """Train."""
+        """Train, and store the seconds of this call."""
         self.seconds = WARM_S if self.calls else COLD_S
         self.calls += 1
 
 
 class Data:
-    """Takes the place of the module with the data."""
+    """A replacement for the module that makes the data."""
 
     @staticmethod
     def make_data(*_: object) -> tuple[list[Any], list[Any]]:
-        """Nothing: the trainings here need no data."""
+        """Return empty data: the trainings here need none."""
         return [], []
 
 
 def judge(part: Part) -> None:
-    """Two trainings with a cold first call must both be warmed up when they are measured."""
+    """Require that two trainings with a cold first call are both warm when they are measured."""
 
     def time_training(train: Training, data: Any, epochs: int) -> tuple[float, object]:
         train(*data, epochs)

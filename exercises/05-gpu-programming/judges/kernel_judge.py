@@ -1,4 +1,4 @@
-"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, name what is wrong."""
+"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Look = Callable[[Part, dict[str, Any]], None]
 
 
 def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
-    """Judge the kernels that are written, in the order of `looks`; each look raises the verdict on what only its kernel can do
-    wrong. A kernel that still has its line OPEN leaves the part open, once nothing is wrong with the others."""
+    """Judge the written kernels in the order of `looks`. Each look raises a verdict on the mistakes that only its kernel can
+    have. If all written kernels are right and another still has its line OPEN, the part is open."""
     import findings  # shared files are on the path when a part is judged, but not when its ways are only listed
 
     bodies = {kernel: findings.find_body(part.text, kernel) for kernel in looks}
@@ -96,7 +96,7 @@ def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
-    """Raise the verdict on the first fault that no kernel may have, in the order in which one leads to the next."""
+    """Raise the verdict on the first fault that no kernel may have. Causes come before their consequences."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
         if not _is_past_the_end(row):
@@ -113,15 +113,15 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
 
 
 def _without_line(text: str) -> str:
-    """Return what a thread did, without the line of the file in which it did it."""
+    """Return the description of what a thread did, without the line of the file."""
     return re.sub(r"^\S+\.cu:\d+: ", "", text)
 
 
 def _is_past_the_end(row: dict[str, Any]) -> bool:
-    """Return whether the first access out of bounds is that of a thread to the element of its own number, which is not there
-    any more.
+    """Return whether the first access out of bounds is a thread's access to the element with its own number, which does not
+    exist.
 
-    A thread of a transpose has no such number: there it is any access behind an array.
+    A thread of a transpose has no such number, so any access behind an array counts.
     """
     text = row["where"].replace(",", "")
     access = re.search(r"thread \((\d+)00\) of block \((\d+)00\) \w+ 4 bytes at byte (\d+) of an allocation", text)
@@ -131,7 +131,7 @@ def _is_past_the_end(row: dict[str, Any]) -> bool:
 
 
 def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
-    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the one sum of a
+    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the sum of a
     kernel."""
     kernel, race = row["kernel"], row["race"]
     if "shared" in race and "reads" in race:

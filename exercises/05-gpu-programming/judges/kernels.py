@@ -1,4 +1,4 @@
-"""Helpers of judges of Triton kernels: they run a kernel in the interpreter, check its loads and stores, compare tensors."""
+"""Helpers of judges of Triton kernels: run a kernel in the interpreter, check its loads and stores, and compare tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpucourse.judge.cases import Knobs, describe_passing, find_simplest
 
 @dataclass(frozen=True)
 class TensorCase:
-    """One input: its name for the learner, what the part returned, what is right, and what each wrong way returns (one way may
-    be there several times). `values` fill in the names in the message of a way, `knobs` are its sizes and settings."""
+    """One input: its name for the learner, the part's result, the right result, and the result of each wrong way (one way may
+    occur several times). `values` fill in the names in the message of a way, `knobs` are its sizes and settings."""
 
     name: str
     given: Any
@@ -29,7 +29,7 @@ class TensorCase:
 class WatchedKernel:
     """Calls the learner's host function, which launches `kernel`, with the interpreter's loads and stores counted.
 
-    A load or store outside the tensors is the wrong way `outside`; what a kernel raises is shown with its own line.
+    A load or store outside the tensors is the wrong way `outside`; an error in the kernel is shown with its line.
     """
 
     def __init__(self, part: Part, host: str, kernel: str) -> None:
@@ -42,7 +42,7 @@ class WatchedKernel:
             raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
-        """Return what the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
+        """Return the result of the host function; `memory` then contains the loads and stores of the kernel. Raises Verdict."""
         return self.part.call(self._run, case, arguments, case=case)
 
     def _run(self, case: str, arguments: Sequence[Any]) -> Any:
@@ -69,8 +69,8 @@ def is_close(answer: Any, reference: torch.Tensor, tolerance: float) -> bool:
 
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
-    """Return if every case is right. Otherwise name the wrong way that returns the same as the part in every case, or show the
-    number that is most wrong in the simplest case that is wrong, beside the nearest that is right. Raises Verdict."""
+    """Return if every case is right. Otherwise raise a Verdict: it names the wrong way that matches the part in every case, or
+    shows the worst number in the simplest wrong case, and the nearest case that is right."""
     wrong_cases = [case for case in cases if not is_close(case.given, case.right, tolerance)]
     if not wrong_cases:
         return
@@ -86,7 +86,7 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
 
 
 def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
-    """Return what is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
+    """Describe what is wrong with a tensor, in a sentence: its kind, its shape, or the number of wrong values."""
     if answer is None:
         return "it returned None: is the return missing?"
     if not isinstance(answer, torch.Tensor):

@@ -1,4 +1,4 @@
-"""Judges my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, the tiles it loads."""
+"""Judges my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, and loaded tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpucourse.judge import Part, Verdict, Way
 HEADS, D, TOLERANCE, HALF_TOLERANCE = 2, 16, 1e-4, 1e-3
 WAYS = {
     "out-not-rescaled": Way(
-        "`out` keeps the weights of the old highest score: when a tile raises it from a to b, multiply what is there by "
+        "`out` keeps the weights of the old highest score: when a tile raises it from a to b, multiply `out` by "
         "exp(a - b)",
         ("out = out * shrink[:, None] + tl.dot", "out = out + tl.dot"),
     ),
@@ -63,7 +63,7 @@ WAYS = {
         ),
     ),
     "masked-as-zero": Way(
-        "hidden scores are set to 0, but exp(0 - highest) is not 0: what must not count needs the score -inf",
+        "hidden scores are set to 0, but exp(0 - highest) is not 0: scores that must not count have to be -inf",
         ('tl.where(visible, scores, float("-inf"))', "tl.where(visible, scores, 0.0)"),
     ),
     "outside-counted": Way(
@@ -114,8 +114,8 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """One input: keys (and queries) of each head, the tiles, by how much the scores of the first key exceed the others, and by
-    how much those of even queries exceed those of odd ones."""
+    """One input: keys (and queries) of each head, the tiles, and by how much some scores exceed the others: those of the first
+    key, and those of even queries."""
 
     length: int
     block_q: int
@@ -126,14 +126,14 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """The input in words."""
+        """Return the input in words."""
         kind = "causal" if self.causal else "full"
         peak = f", a score of {self.peak:.0f} in the first tile" if self.peak else ""
         apart = f", scores of two queries {self.apart:.0f} apart" if self.apart else ""
         return f"{self.length} keys in tiles of {self.block_q} x {self.block_k}, {kind}{peak}{apart}"
 
     def make(self) -> list[torch.Tensor]:
-        """q, k, v of all heads."""
+        """Return q, k and v of all heads."""
         generator = torch.Generator().manual_seed(self.length)
         q, k, v = (torch.randn(HEADS, self.length, D, generator=generator) for _ in range(3))
         if self.peak:
@@ -145,7 +145,7 @@ class Shape:
         return [q, k, v]
 
     def loaded_bytes(self) -> int:
-        """Bytes of k that the tiles of all programs need."""
+        """Return the bytes of k that the tiles of all programs need."""
         keys = 0
         for first in range(0, self.length, self.block_q):
             end = min(self.length, first + self.block_q) if self.causal else self.length
@@ -163,7 +163,7 @@ HALF, LONG_HALF = Shape(64, 16, 16), Shape(256, 64, 16)
 
 
 def judge(part: Part) -> None:
-    """Values in float32 and float16, then the tiles that were loaded."""
+    """Judge the values in float32 and float16, then the tiles that were loaded."""
     call = WatchedKernel(part, "attention", "attend")
     precisions = watch_precision()
     cases = []
@@ -191,8 +191,8 @@ def judge(part: Part) -> None:
 
 
 def watch_precision() -> set[str]:
-    """Return the precisions of all products of float32 in the interpreter from now on, which computes them exactly in any
-    case."""
+    """Return a set that will contain the precision of every later float32 product in the interpreter, which computes all
+    products exactly."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     multiply, precisions = InterpreterBuilder.create_dot, set[str]()
@@ -207,12 +207,12 @@ def watch_precision() -> set[str]:
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:
-    """Return the cases; those whose values fill in the messages of most ways come first."""
+    """Sort the cases so that those whose values fill in the most messages come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
 
 def judge_half(part: Part, call: WatchedKernel) -> None:
-    """float16, against the exact result of the same rounded inputs. Raises Verdict."""
+    """Judge float16 against the exact result of the same rounded inputs. Raises Verdict."""
     q, k, v = (tensor.half() for tensor in HALF.make())
     q, v = q * 8, v.clamp(-1, 1)
     answer = call(f"{HALF.name}, float16", q, k, v, False, HALF.block_q, HALF.block_k)
@@ -238,15 +238,15 @@ SIMULATED = (
 
 
 def attend_wrong(shape: Shape, inputs: list[torch.Tensor], way: str) -> torch.Tensor:
-    """Return what a tiled attention returns with one error in it, in float32; without an error, in float64, if `way` is
-    empty."""
+    """Return the float32 result of a tiled attention with the error `way`. If `way` is empty, return the float64 result
+    without an error."""
     dtype = torch.float32 if way else torch.float64
     return torch.cat([attend_tiles(shape, [tensor.to(dtype) for tensor in inputs], way, first)
                       for first in range(0, shape.length, shape.block_q)], 1).float()  # fmt: skip
 
 
 def attend_tiles(shape: Shape, inputs: list[torch.Tensor], way: str, start: int) -> torch.Tensor:
-    """Return the queries of one program, from `start` on."""
+    """Return the results for the queries of one program, from `start` on."""
     length, block_k, infinite = shape.length, shape.block_k, float("-inf")
     outside = -length % block_k
     q = inputs[0][:, start : start + shape.block_q]

@@ -1,4 +1,4 @@
-"""Judges my_bounds.py of 5.7: the ridge at which its answer changes is the intensity that it counts."""
+"""Judges my_bounds.py of 5.7: the ridge at which its answer changes must be the kernel's intensity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS = {
     ),
     "pair-as-one": Way(
         "{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: a multiplication and an "
-        "addition are two operations, even if a device performs both at once",
+        "addition are two operations, even if a device performs both in one step",
         ('"gemm": (2 * n**3', '"gemm": (n**3'),
     ),
     "array-missing": Way(
@@ -32,8 +32,8 @@ WAYS = {
         ('"saxpy": (2 * n, 12 * n)', '"saxpy": (2 * n, 8 * n)'),
     ),
     "index-missing": Way(
-        "spmv: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: each number has its "
-        "column, in 8 bytes, twice as many as the number has",
+        "spmv: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: each number has a "
+        "column index of 8 bytes, twice as many as the number itself",
         ("8 * 12 * n + 16 * n", "8 * 4 * n + 16 * n"),
     ),
     "complex-as-real": Way(
@@ -48,14 +48,14 @@ WAYS = {
     ),
     "size-forgotten": Way(
         "{kernel}: your answer changes at {given:.3g} operations per byte at every size. Operations grow faster than bytes: "
-        "at n = {n:,} they are {right:.3g}",
+        "at n = {n:,} there are {right:.3g} per byte",
         ("2 * n**3, 12 * n * n", "2 * 16**3, 12 * 16 * 16"),
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """Each kernel at two sizes: the ridge at which the answer changes, found by bisection."""
+    """Judge each kernel at two sizes by the ridge at which the answer changes, found by bisection."""
     find_bound = part.function("find_bound")
     for kernel, size in SIZES.items():
         thresholds = {n: _find_threshold(part, find_bound, kernel, n) for n in (size, 4 * size)}
@@ -72,7 +72,7 @@ def judge(part: Part) -> None:
 
 
 def count_intensity(kernel: str, n: int) -> float:
-    """Operations per byte."""
+    """Return the operations per byte."""
     constant = {"saxpy": 2 / 12, "layer norm": 1.0, "stencil": 6 / 8, "spmv": 16 / 112, "fft": 60 / 16}
     return constant.get(kernel, 20 * n / 28 if kernel == "forces" else 2 * n / 12)
 
@@ -100,7 +100,7 @@ def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
 
 
 def _name_way(kernel: str, n: int, answer: float, right: float, *, constant: bool) -> str | None:
-    """Which wrong way leads from the right intensity to the counted one."""
+    """Return the wrong way that leads from the right intensity to the counted one, or None."""
     times = answer / right
     if kernel in {"forces", "gemm"} and constant:
         return "bytes-of-each-pair" if math.isclose(answer, 20 / 28, rel_tol=TOLERANCE) else "size-forgotten"

@@ -1,4 +1,4 @@
-"""Judges my_filter.py of 5.8 by its scores, also the last ones, and by its transforms. It measures no time."""
+"""Judges my_filter.py of 5.8 by its scores, including the last ones, and by its transforms. It measures no time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ WAYS = {
         ),
     ),
     "slow-length": Way(
-        "a transform has {length:,} points, which has the prime factor {factor:,}: an FFT divides a length into small prime "
+        "a transform has {length:,} points, with the prime factor {factor:,}: an FFT divides a length into small prime "
         "factors, and cannot divide this one. Add zeros up to a length with the factors 2, 3, 5 and 7",
         ("length = choose_length(samples + points - 1)", "length = samples + points - 1"),
     ),
@@ -89,7 +89,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """First the scores of three shapes, then the transforms of the largest."""
+    """Judge the scores of three shapes, then the transforms of the largest."""
     from transforms import TransformCounter
 
     torch.set_num_threads(1)
@@ -156,7 +156,7 @@ def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[in
 def _wrong_scores(
     signals: torch.Tensor, template: torch.Tensor, right: torch.Tensor, lengths: set[int]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the scores of each wrong way, for some of them at each length that was transformed."""
+    """Yield the scores of each wrong way. Some ways have scores for each length that was transformed."""
     samples, whole = signals.shape[1], signals.shape[1] + len(template) - 1
     yield "sign-lost", right.abs()
     for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):

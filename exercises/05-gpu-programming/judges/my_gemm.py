@@ -81,7 +81,7 @@ WAYS = {
     ),
     "by-column": Way(
         "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
-        "its lanes fetch numbers below each other. Let threadIdx.x count along a row of A, and of B",
+        "its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
         (
             "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
             "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",
@@ -115,12 +115,12 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a learner's kernel: its name in the harness, as the emulator reports it, and its template arguments."""
+    """One launch of a learner's kernel: its name in the harness and in the emulator's report, and its template arguments."""
 
     name: str
     launched: str
     arguments: str
-    slab: int  # numbers of a row that it takes at a time
+    slab: int  # numbers of a row that it fetches at a time
     side: int  # of the part of C that a block computes
 
     @property
@@ -138,7 +138,7 @@ LAUNCHES = (
 
 @dataclass
 class Observation:
-    """The outcome of one launch: the harness's line, that of a smaller product, the emulator's counts, and the product."""
+    """The outcome of one launch: the harness's line, its line for a smaller product, the emulator's counts, and the product."""
 
     line: Mapping[str, Any]
     small: Mapping[str, Any]
@@ -147,7 +147,7 @@ class Observation:
 
 
 def judge(part: Part) -> None:
-    """Both kernels: values and accesses first at the usual size, then at another one."""
+    """Judge the values and accesses of both kernels, first at the usual size, then at another one."""
     with tempfile.TemporaryDirectory() as place:
         observations = run_launches(part, Path(place))
     written_kernels = {
@@ -213,14 +213,14 @@ def read_lines(result: emulator.Result) -> dict[str, Any]:
 
 
 def read_product(place: Path, launch: Launch) -> Matrix:
-    """Return the matrix C that a launch left."""
+    """Return the matrix C that a launch wrote."""
     numbers = array.array("f")
     numbers.frombytes((place / f"{launch.name}.bin").read_bytes())
     return [list(numbers[row * N : row * N + N]) for row in range(N)]
 
 
 def touches_memory(counts: Any) -> bool:
-    """Return whether a kernel used any memory at all: as delivered it does not."""
+    """Return whether a kernel used any memory at all: the delivered one does not."""
     kinds = (counts.global_load, counts.global_store, counts.shared_load, counts.shared_store)
     return any(kind.requests for kind in kinds)
 
@@ -238,7 +238,7 @@ def check_other_size(part: Part, usual: Launch, second: Launch, observation: Obs
 
 
 def check_launch(part: Part, launch: Launch, observation: Observation) -> None:
-    """Judges faults, values, and what it asked of memory. Raises Verdict."""
+    """Judge the faults, the values and the memory requests of a launch. Raises Verdict."""
     check_faults(part, launch, observation)
     check_values(part, launch, observation)
     check_accesses(part, launch, observation)
@@ -293,7 +293,7 @@ def check_values(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matrix]]:
-    """C by each wrong way that shows in its values."""
+    """Return C as each wrong way computes it, for the ways that change its values."""
     side = launch.side
 
     def swap_blocks() -> Matrix:
@@ -322,7 +322,7 @@ def make_number(i: int, seed: int) -> int:
 
 
 def check_accesses(part: Part, launch: Launch, observation: Observation) -> None:
-    """Bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
+    """Judge bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
     load, shared = observation.counts.global_load, observation.counts.shared_load
     right_bytes = 8 * N**3 // launch.side
     if load.bytes > right_bytes:

@@ -22,8 +22,8 @@ WAYS = {
         seen=kernel_judge.BARRIER,
     ),
     "unwritten": Way(
-        "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write its place, those "
-        "past the end a 0",
+        "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write to its place; those "
+        "past the end write a 0",
         ("part[t] = i < n ? x[i] : 0.0f;", "if (i < n) part[t] = x[i];"),
     ),
     "race": Way(
@@ -33,7 +33,7 @@ WAYS = {
     ),
     "race-of-blocks": Way(
         "{race}. *sum += ... is a read, an addition and a write: two blocks may read the same old sum, and one addition is "
-        "lost. atomicAdd(sum, ...) does all three at once",
+        "lost. atomicAdd(sum, ...) does all three in one step",
         ("atomicAdd(sum, part[0])", "*sum += part[0]"),
         seen=kernel_judge.RACE_OF_BLOCKS,
     ),
@@ -62,12 +62,12 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Both kernels, at five sizes and in four orders of their threads."""
+    """Judge both kernels at five sizes and in four orders of their threads."""
     kernel_judge.judge_kernels(part, {"vector_add": _look_at_add, "block_sum": _look_at_sum})
 
 
 def _look_at_add(part: Part, row: dict[str, Any]) -> None:
-    """Nothing more than values and bounds."""
+    """Look at nothing more: values and bounds are enough for vector_add."""
 
 
 def _look_at_sum(part: Part, row: dict[str, Any]) -> None:

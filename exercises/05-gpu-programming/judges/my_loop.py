@@ -61,7 +61,7 @@ WAYS = {
     ),
     "half-model": Way(
         "the parameters themselves are in 16 bits after training: small updates round to nothing. autocast casts copies for "
-        "each product, the parameters stay in float32",
+        "each product; the parameters stay in float32",
         ("    model.to(device)\n", "    model.to(device, dtype)\n"),
     ),
     "backward-in-autocast": Way(
@@ -92,7 +92,7 @@ WAYS = {
     ),
     "divided-twice": Way(
         "the optimizer took gradients that are {times:,.0f} times too small: they were divided twice, or clipped while they "
-        "were still scaled. call scaler.unscale_(optimizer) before anything that looks at gradients",
+        "were still scaled. Call scaler.unscale_(optimizer) before anything that looks at gradients",
         (
             "        scaler.step(optimizer)\n",
             "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        scaler.step(optimizer)\n",
@@ -106,7 +106,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Return where it computes and which values it reads, then the numbers, then the formats."""
+    """Judge where it computes and which values it reads, then the numbers, then the formats."""
     import loops
 
     torch.set_num_threads(1)
@@ -172,7 +172,7 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
         if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
             raise part.wrong("gradients-kept", "on the CPU in float32")
         place = int((~((plain.losses - right).abs() <= TOLERANCE)).nonzero()[0])  # a NaN is no loss either
-        says = f"the loss of step {place} is {plain.losses[place]:.6f}, that of the CPU loop {right[place]:.6f}"
+        says = f"the loss of step {place} is {plain.losses[place]:.6f}, but that of the CPU loop is {right[place]:.6f}"
         raise Verdict("failed", "other-losses", f"{says}: the same batches, the same optimizer?", "float32")
     if plain.keeps_graph:
         raise part.wrong("keeps-graph")
@@ -220,8 +220,8 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("divided-twice", case, times=plain.gradient / max(mixed.gradient_at_step, 1e-30))
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
     if not gap <= MAX_GAP:
-        says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, that in float32 {plain.losses[-1]:.4f}"
-        raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly anything", case)
+        says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, but in float32 {plain.losses[-1]:.4f}"
+        raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly any accuracy", case)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -60,7 +60,7 @@ WAYS = {
         (">= p", "< p"),
     ),
     "drops-before-bias": Way(
-        "dropped places hold the bias instead of 0: dropout comes last, after weight and bias",
+        "dropped places contain the bias instead of 0: dropout comes last, after weight and bias",
         (
             "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n    is_kept = tl.rand(seed, row * n + columns) >= p\n"
             "    y = tl.where(is_kept, y / (1 - p), 0.0)\n",
@@ -100,7 +100,7 @@ Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def judge(part: Part) -> None:
-    """Without dropout against torch, then what dropout keeps, drops and repeats."""
+    """Judge the norm against torch without dropout, then what dropout keeps, drops and repeats."""
     torch.manual_seed(SEED)
     call = WatchedKernel(part, "launch", "norm_dropout")
     rows = make_rows(*DRAWN)
@@ -120,13 +120,13 @@ def judge(part: Part) -> None:
 
 
 def make_rows(rows: int, n: int) -> Rows:
-    """x, weight and bias. The mean of x is far from 0, and its variance so small that eps counts; y stays below 0."""
+    """Return x, weight and bias. The mean of x is far from 0, and its variance so small that eps counts; y stays below 0."""
     x = torch.rand(rows, n) * 0.1 + 0.4
     return x, torch.rand(n) + 0.5, torch.rand(n) - 5.0
 
 
 def judge_norm(part: Part, call: WatchedKernel) -> None:
-    """p = 0, in rows that fill their block and in rows that do not."""
+    """Judge p = 0 in rows that fill their block and in rows that do not."""
     cases = []
     for count, n in SHAPES:
         rows, block = make_rows(count, n), 1 << (n - 1).bit_length()
@@ -138,7 +138,7 @@ def judge_norm(part: Part, call: WatchedKernel) -> None:
 
 
 def judge_stride(part: Part, kernel: Any) -> None:
-    """p = 0, in rows that are the left part of longer ones: `launch` never has such rows, but the kernel takes a stride."""
+    """Judge p = 0 in rows that are the left part of longer rows. `launch` never has these, but the kernel takes a stride."""
     count, n, stride = 3, 20, 28
     rows = make_rows(count, n)
     x, y = torch.zeros(count, stride), torch.zeros(count, stride)
@@ -153,7 +153,7 @@ def judge_stride(part: Part, kernel: Any) -> None:
 
 
 def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
-    """Return what wrong ways return for these rows in blocks of that length."""
+    """Return the results of the wrong ways for `rows` in blocks of length `block`."""
     x, weight, bias = rows
     n = x.shape[1]
 
@@ -174,7 +174,7 @@ def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
 
 
 def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None:
-    """Which places are 0. Raises Verdict."""
+    """Judge which places are 0. Raises Verdict."""
     bias = rows[2].expand_as(dropped)
     is_kept = dropped != 0
     share, sigma = float(is_kept.float().mean()), (P * (1 - P) / is_kept.numel()) ** 0.5
@@ -199,7 +199,7 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
 
 
 def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
-    """Judge the values in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
+    """Judge the values in the places that are kept. With `named_only`, ignore other errors. Raises Verdict."""
     is_kept = dropped != 0
     answer, norm = dropped[is_kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[is_kept]
     ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]

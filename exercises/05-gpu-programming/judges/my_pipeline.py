@@ -1,4 +1,4 @@
-"""Judges my_pipeline.py of 5.4: what it queues is replayed, searched for hazards, and executed in the worst order."""
+"""Judges my_pipeline.py of 5.4: its operations are replayed, searched for hazards, and executed in the worst order."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Pipelines of several lengths, with one to five buffers, each time with another engine as the slowest."""
+    """Judge pipelines of several lengths with one to five buffers. Each has a different engine as the slowest."""
     from streams import ReplayedDevice, replay
 
     run = part.function("run")
@@ -126,7 +126,7 @@ def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
 
 
 def _name(hazards: Sequence[Hazard]) -> str:
-    """Return the wrong way that leaves these hazards, by the first of them."""
+    """Return the wrong way that leads to the first of these hazards."""
     from streams import COMPUTE, COPY_IN, COPY_OUT
 
     first, second = hazards[0].first, hazards[0].second
@@ -163,7 +163,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
 
 
 def _find_shared_stream(operations: Sequence[Operation]) -> str:
-    """Two kinds of operation that are in one stream, as words; empty if each has its own."""
+    """Return two kinds of operation that share a stream, as words, or an empty text if each kind has its own."""
     engines: dict[int, list[str]] = {}
     for operation in operations:
         kinds = engines.setdefault(operation.stream, [])
@@ -173,7 +173,7 @@ def _find_shared_stream(operations: Sequence[Operation]) -> str:
 
 
 def _find_needless_wait(operations: Sequence[Operation]) -> tuple[object, object]:
-    """Return the first operation whose stream waits for one that uses other memory, and that one."""
+    """Return the first operation whose stream waits for an operation on other memory, and that operation."""
     for operation in operations:
         for event in operation.events:
             if event.after is not None and operations[event.after].buffer != operation.buffer:

@@ -1,5 +1,5 @@
 """Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and
-checked again; captures, replays and launches are counted. The graphs are those of the exercise without a GPU."""
+checked again; captures, replays and launches are counted. The graphs are the exercise's graphs without a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VOCABULARY, LENGTH = 32, 8
 SIZES = (2, 2, 1, 3, 2, 1, 3, 1)  # batch sizes of the requests
-NEW_SIZE = 5  # another one, of the request that is wrong
+NEW_SIZE = 5  # the batch size of the wrong request
 MAX_OPERATIONS = 3  # a copy in, a replay, a copy out
 TOLERANCE = 1e-4
 CPU = torch.device("cpu")
@@ -108,7 +108,7 @@ WAYS = {
 def judge(part: Part) -> None:
     """Judge a model that can be captured, a wrong request, and models that branch on a value, always or for one size."""
     if part.text == DELIVERED.read_text(encoding="utf-8"):
-        raise Verdict("open", sentence="as delivered: three faults are in it")
+        raise Verdict("open", sentence="as delivered: it has three faults")
     from graphs import Graphs
     from served_models import EarlyExit, OneSizeLooks, Transformer
 
@@ -160,8 +160,8 @@ def _judge_error(part: Part, model: Any) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it was, the
-    model's own, and whether the graph that was replayed could not see the tokens."""
+    """One request: its tokens and its answer, each as the caller has it now and as it was at first, the model's own answer,
+    and whether the replayed graph could not see the tokens."""
 
     tokens: torch.Tensor
     asked: torch.Tensor
@@ -172,7 +172,7 @@ class Request:
 
 
 def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
-    """Send requests of all sizes; returns how many operations the last request took, with a replay counted as one."""
+    """Send requests of all sizes, and return how many operations the last request took, with a replay counted as one."""
     from graphs import CaptureError, OperationCounter
 
     server = part.call(part.function("Server"), model, graphs.capture, case=case)
@@ -195,7 +195,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
 
 
 def _hold(graph: Any, tokens: torch.Tensor) -> bool:
-    """Return whether some memory that a graph reads has all these sequences in it."""
+    """Return whether some memory that a graph reads contains all these sequences."""
     memories = [memory for memory in graph.list_memory() if memory.dtype == tokens.dtype and memory.shape[-1:] == (LENGTH,)]
     return any((memory.view(1, -1, LENGTH) == tokens[:, None]).all(2).any(1).all() for memory in memories)
 
@@ -211,7 +211,7 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
 
 
 def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: Graphs) -> None:
-    """Judges if each answer was right when it came, and if tokens and answer are still what they were."""
+    """Judge whether each answer was right at first, and whether tokens and answer are unchanged."""
     ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
     wrong = next((at for at, way in enumerate(ways) if way), None)
     if wrong is not None:
@@ -224,7 +224,7 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
 
 
 def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[str], case: str, graphs: Graphs) -> Verdict:
-    """Return the verdict on requests of which some got a wrong answer."""
+    """Return the verdict on requests, some of which got a wrong answer."""
     wrong = [at for at, way in enumerate(ways) if way]
     unseen = all(requests[at].unseen for at in wrong)
     if "other" in ways:
@@ -243,8 +243,8 @@ def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[
 
 
 def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
-    """Return an empty text if the answer was right; else which earlier answer of the same size it was: the last one, or an
-    older one. If there is only one earlier answer, it counts as the last."""
+    """Return an empty text if the answer was right, "one-behind" if it was the last earlier answer of the same size, "stale" if
+    it was an older one, and "other" if it was neither. A single earlier answer counts as the last."""
     if torch.allclose(request.came, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]

@@ -1,4 +1,4 @@
-"""Judges my_stencil.py of 5.7 by its numbers, by what it must not change, and by its bytes. It measures no time."""
+"""Judges my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. It measures no time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def judge(part: Part) -> None:
 
 
 def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a plate and a result with another edge, the same ones each time."""
+    """Return a plate and a result with a different edge. Both are the same each time."""
     random = torch.Generator().manual_seed(shape[0])
     return torch.rand(shape, generator=random), torch.rand(shape, generator=random) - 2
 
@@ -147,7 +147,7 @@ def _close(answer: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def _other(inner: torch.Tensor, right: torch.Tensor, case: str) -> Verdict:
-    """Return the point that is furthest off."""
+    """Return the verdict that shows the point with the largest error."""
     row, column = divmod(int((inner - right).abs().nan_to_num(torch.inf).argmax()), inner.shape[1])
     says = (f"out[{row + 1}, {column + 1}] is {inner[row, column]:.4g}, but u + c * (up + down + left + right - 4 * u) is "
             f"{right[row, column]:.4g} there")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Judges my_training.py of 5.9: the same results on data that it has never seen, and none of the eight faults left."""
+"""Judges my_training.py of 5.9: it must give the same results on new data, and have none of the eight faults left."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SAMPLES, EPOCHS, TOLERANCE, INPUTS_OFF = 256, 2, 1e-4, 1e-3
 CPU = torch.device("cpu")
 WAYS = {
     "other-steps": Way(
-        "it took {steps} steps, but {epochs} epochs of {samples} samples in batches of {batch} have {right}. Fewer and "
-        "larger steps are another training: it learns something else",
+        "it took {steps} steps, but {epochs} epochs of {samples} samples in batches of {batch} have {right}. With "
+        "fewer and larger steps, the model learns something else",
         ("split(BATCH)", "split(2 * BATCH)"),
     ),
     "skips-samples": Way(
@@ -26,7 +26,7 @@ WAYS = {
         ("out = model(x[places])", "model(x[places])\n            out = model(x[places])"),
     ),
     "sixteen-bits": Way(
-        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, but the results have "
+        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is a different precision, but the results have "
         "to agree with float32 to 0.0001",
         (
             "            out = model(x[places])",
@@ -35,11 +35,11 @@ WAYS = {
     ),
     "less-precise-products": Way(
         "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}', where 'highest' is "
-        "right): TF32 or bfloat16 inside each product. That is another precision, even where the losses are close",
+        "right): TF32 or bfloat16 inside each product. That is a different precision, even where the losses are close",
         ("    model = make_model()", "    torch.set_float32_matmul_precision('high')\n    model = make_model()"),
     ),
     "not-trained": Way(
-        "its losses are right, but the model that it returns has other weights than the one that was trained",
+        "its losses are right, but the model that it returns does not have the weights that were trained",
         ("100 * right / len(rows), model\n", "100 * right / len(rows), make_model()\n"),
     ),
     "kept-result": Way(
@@ -87,7 +87,7 @@ WAYS = {
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "counts-in-python": Way(
-        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch at once, "
+        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch together, "
         "and keep the sum as a tensor",
         (
             "right[epoch] += (out.argmax(dim=1) == y[places]).sum()",
@@ -124,7 +124,7 @@ OF_FAULT = {
 
 
 def judge(part: Part) -> None:
-    """Judge the same training, then that nothing is kept between calls, then the faults one by one."""
+    """Judge the results, then whether anything is kept between calls, then the faults one by one."""
     import pipeline
     import training_watch
 
@@ -143,7 +143,7 @@ def judge(part: Part) -> None:
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """Return the right losses, accuracies and weights: those of the training with every repair but that of float64."""
+    """Return the right losses, accuracies and weights: those of the training with every repair except that of float64."""
     return training_watch.convert_outcome(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 
@@ -152,11 +152,11 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
     losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
     if not observation.steps:
         raise Verdict(
-            "failed", "no-model", "no step called the model of make_model with a batch: use that model, the judge watches it"
+            "failed", "no-model", "no step called the model of make_model with a batch: use that model, which the judge watches"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
     if observation.inputs_off > INPUTS_OFF:
-        says = "the model got other numbers than the samples, normalised with MEAN and STD in float32"
+        says = "the model did not get the samples, normalised with MEAN and STD in float32"
         raise Verdict("failed", "other-inputs", says, case)
     if observation.samples_missing:
         raise part.wrong("skips-samples", case, missing=observation.samples_missing, **values)
@@ -179,7 +179,7 @@ def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, case: str) -
         raise Verdict("failed", "other-results", f"{label}: {len(answer)} numbers, but {len(right)} are right", case)
     if not torch.allclose(answer, right, rtol=0, atol=TOLERANCE):
         place = int((answer - right).abs().gt(TOLERANCE).nonzero()[0])
-        says = f"{label} {place} is {answer[place]:.6f}, but as delivered {right[place]:.6f}"
+        says = f"{label} {place} is {answer[place]:.6f}, but {right[place]:.6f} as delivered"
         raise Verdict("failed", "other-results", f"{says}: is it the same order, model and learning rate?", case)
 
 

@@ -27,16 +27,16 @@ WAYS = {
         seen=kernel_judge.BARRIER,
     ),
     "unwritten": Way(
-        "{unwritten}: either the condition for reading it into the tile is too strict, or its index is another one than that "
+        "{unwritten}: either the condition for reading it into the tile is too strict, or its index differs from that "
         "of the write",
         ("if (y < rows && x < columns) tile", "if (y < rows && x < columns && x < rows) tile"),
     ),
     "race": Way(
-        "{race}. Another thread reads a number of the tile than the one that wrote it: put __syncthreads() between the two",
+        "{race}. One thread reads a number of the tile that another one wrote: put __syncthreads() between the two",
         ("  __syncthreads();\n", ""),
     ),
     "race-of-blocks": Way(
-        "{race}. The warps of all blocks add to the same sum: atomicAdd reads, adds and writes at once",
+        "{race}. The warps of all blocks add to the same sum: atomicAdd reads, adds and writes in one step",
         ("  if (threadIdx.x % 32 == 0) atomicAdd(sum, value);", "  if (threadIdx.x % 32 == 0) *sum += value;"),
         seen=kernel_judge.RACE_OF_BLOCKS,
     ),
@@ -77,8 +77,8 @@ WAYS = {
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
-        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the others of the same warp take the other branch, one "
-        "after the other. Let whole warps, or whole blocks, take the same branch",
+        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the other lanes of the warp take the other branch "
+        "afterwards. Let whole warps, or whole blocks, take the same branch",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
@@ -112,7 +112,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Both kernels, at five sizes and in four orders of their threads, and what their warps ask for."""
+    """Judge both kernels at five sizes and in four orders of their threads, and the memory requests of their warps."""
     kernel_judge.judge_kernels(part, {"transpose": _look_at_transpose, "clip_sum": _look_at_clip})
 
 

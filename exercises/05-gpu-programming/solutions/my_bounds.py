@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def find_bound(kernel: str, n: int, ridge: float) -> str:
-    """ "memory" or "compute"."""
+    """Return "memory" or "compute"."""
     flops, moved = {
         "saxpy": (2 * n, 12 * n),
         "layer norm": (8 * 1024 * n, 8 * 1024 * n),

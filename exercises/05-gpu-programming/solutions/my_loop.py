@@ -17,7 +17,7 @@ def train(
     steps: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Train `model` for `steps` steps of AdamW on `device`; returns the loss of each step, as a tensor."""
+    """Train `model` for `steps` steps of AdamW on `device`, and return the loss of each step, as a tensor."""
     all_x, all_y = torch.tensor(inputs), torch.tensor(labels)
     if device.type == "cuda":
         all_x, all_y = all_x.pin_memory(), all_y.pin_memory()

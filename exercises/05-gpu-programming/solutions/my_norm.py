@@ -1,4 +1,4 @@
-"""Layer norm and dropout of exercise 5.6: lanes outside the row are 0 in the variance, each place has its own random number."""
+"""Layer norm and dropout of 5.6: lanes outside the row are 0 in the variance, and each place has its own random number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride: tl.constexpr, n: tl.constexpr, eps, p, seed, BLOCK: tl.constexpr):
-    """One row of n numbers for each program."""
+    """Compute one row of n numbers in each program."""
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
     inside = columns < n
@@ -26,7 +26,7 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride: tl.constexpr, n: tl
 
 
 def launch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float, seed: int) -> torch.Tensor:
-    """Layer norm and dropout of a share p of the numbers."""
+    """Return x after layer norm and dropout of a share p of the numbers."""
     rows, n = x.shape
     y = torch.empty_like(x)
     norm_dropout[(rows,)](x, weight, bias, y, x.stride(0), n, 1e-5, p, seed, BLOCK=triton.next_power_of_2(n))

@@ -9,7 +9,7 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, with a graph for each batch size."""
+    """Answers requests with `model`, using a graph for each batch size."""
 
     def __init__(
         self, model: Callable[[torch.Tensor], torch.Tensor], capture: Callable[[Callable[[], torch.Tensor]], Any]
@@ -19,7 +19,7 @@ class Server:
         self.inputs: dict[int, torch.Tensor] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length)."""
+        """Return the model's result for `tokens`, of shape (batch, length)."""
         size = len(tokens)
         if size not in self.graphs:
             self.prepare(size, tokens)

@@ -8,7 +8,7 @@ import torch
 
 
 def attend(queries: torch.Tensor, blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], scale: float) -> torch.Tensor:
-    """softmax(queries · keysᵀ · scale) · values over all blocks."""
+    """Return softmax(queries · keysᵀ · scale) · values over all blocks."""
     highest = queries.new_full((len(queries), 1), float("-inf"))
     total = torch.zeros_like(highest)
     out = 0.0

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the operations of a step are those of its forward and backward passes."""
+"""Judges a repaired copy: it must count the operations of forward and backward passes."""
 
 from __future__ import annotations
 

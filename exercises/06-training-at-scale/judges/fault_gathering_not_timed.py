@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of the single file begins before its slices are gathered, and ends when it is on disk."""
+"""Judges a repaired copy: it must time the single file from before the slices are gathered until it is on disk."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Clock:
         return {}, {}
 
     def save(self, _state: object, file: Any) -> None:
-        """Write them."""
+        """Write the slices."""
         self.now += WRITE_S
         file.write(b"all")
 

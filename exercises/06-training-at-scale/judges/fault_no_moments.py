@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the optimizer of a later life continues where that of the earlier one stopped."""
+"""Judges a repaired copy: the optimizer of a later life must continue where the earlier one stopped."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """All losses equal those of a run that never crashed."""
+    """Require that all losses equal those of a run that never crashed."""
     if len(part.metrics["lives"]) < 2:
         raise part.wrong("no-crash")
     if not part.metrics["loss_off"] <= 1e-6:
         raise part.wrong("still", off=part.metrics["loss_off"])
-    part.note("the optimizer comes back with its moments")
+    part.note("the optimizer is restored with its moments")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a step that is repeated sees the same batch again."""
+"""Judges a repaired copy: a repeated step must see the same batch again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Repeated steps have equal losses, and all losses equal those of a training that never crashed."""
+    """Require that repeated steps have equal losses, and that all losses equal those of a run that never crashed."""
     metrics = part.metrics
     if not metrics["repeated_steps"]:
         raise part.wrong("no-crash")

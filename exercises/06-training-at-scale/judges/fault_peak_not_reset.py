@@ -1,21 +1,21 @@
-"""Judges a repaired copy: the peak of a stage is that of the stage, not of everything before it."""
+"""Judges a repaired copy: the peak of a stage must not include the stages before it."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("stages that reach {wanted} bytes are reported with {given}: a peak lasts until it is reset")}
+WAYS = {"still": Way("stages that reach {wanted} bytes are reported with {given}: a peak remains until it is reset")}
 PEAKS = {"forward": 70, "backward": 90, "optimizer": 30}  # bytes
 
 
 class Memory:
-    """A device whose allocator remembers the most bytes that it has held since the last reset."""
+    """A device that remembers the most bytes that were allocated at a time since the last reset."""
 
     def __init__(self) -> None:
         self.high = self.now = 0
 
     def hold(self, size: int) -> None:
-        """Hold that many bytes for a moment."""
+        """Allocate that many bytes for a moment."""
         self.high = max(self.high, size)
 
     def peak(self) -> int:
@@ -23,16 +23,16 @@ class Memory:
         return self.high
 
     def reset_peak(self) -> None:
-        """Begin anew."""
+        """Set the peak to 0."""
         self.high = 0
 
     def allocated(self) -> int:
-        """Nothing stays."""
+        """Return 0, because nothing stays allocated."""
         return 0
 
 
 def judge(part: Part) -> None:
-    """Three stages of which the last is the lowest, twice."""
+    """Judge three stages, twice; the last one has the lowest peak."""
     memory = Memory()
     watch = part.call(part.function("Watch"), memory)
     for _ in range(2):

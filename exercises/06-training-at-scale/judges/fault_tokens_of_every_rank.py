@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a step trains only the tokens of its copies."""
+"""Judges a repaired copy: it must count only the tokens of its copies."""
 
 from __future__ import annotations
 

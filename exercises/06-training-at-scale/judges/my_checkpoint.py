@@ -1,4 +1,4 @@
-"""Judges my_checkpoint.py of 6.4: a training that two ranks saved continues from disk on two ranks and on one."""
+"""Judges my_checkpoint.py of 6.4: a training run that two ranks saved continues from disk on two ranks and on one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WAYS = {
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
-        "the checkpoint has no generator: the continued training draws other batches than the saved one",
+        "the checkpoint has no generator: the continued training draws different batches",
         (', "generator": generator.get_state()', ""),
     ),
     "no-step": Way(
-        "the checkpoint does not say how many steps are done: restore cannot know it, so the training begins at 0 again",
+        "the checkpoint does not say how many steps are done: restore cannot return it, so the training begins at 0 again",
         (', "step": step', ""),
     ),
     "off-by-one": Way(
@@ -36,7 +36,7 @@ WAYS = {
         ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
     ),
     "empty-before-load": Way(
-        "for a new training state returns no moments: its AdamW creates them in its first step. A load reads only what the "
+        "for a new training, state returns no moments: its AdamW creates them in its first step. A load reads only what the "
         "dictionary asks for, so the saved moments stay on disk. torch's get_state_dict creates them; optimizer.state_dict "
         "does not",
         (
@@ -77,7 +77,7 @@ KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "gen
 
 
 def judge(part: Part) -> None:
-    """Judge what is saved, where it is, and how training continues from it, on two ranks and on one."""
+    """Judge what is saved, where it is, and whether training continues from it, on two ranks and on one."""
     import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
 
     state, restore = part.function("state"), part.function("restore")
@@ -89,7 +89,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], root: Path, rank: int, size: int) -> list[Case]:
-    """Do all training runs on one rank; return what is left to compare."""
+    """Do all training runs of one rank, and return the cases that are left to compare."""
     import checkpoints
     import ranks
     import sharded_training
@@ -124,7 +124,7 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
 
 
 def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
-    """Fill what the learner's state asks for from disk; name what the checkpoint does not have."""
+    """Load from disk what the learner's state asks for, and name what the checkpoint lacks."""
     import checkpoints
 
     try:
@@ -155,7 +155,7 @@ def _equal(answer: Any, right: Any) -> bool:
 
 
 def _list_tensors(value: Any) -> Iterator[Any]:
-    """All tensors of at least one dimension in nested dictionaries, on this rank."""
+    """Yield all tensors of at least one dimension in nested dictionaries, on this rank."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from _list_tensors(item)
@@ -187,7 +187,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], current: dict[st
 
 
 def _check_contents(part: Part, folder: Path, model: Any) -> None:
-    """Judge by the files on disk: are the weights complete, and in as many slices as there are ranks?"""
+    """Judge by the files on disk whether the weights are complete, and in one slice per rank."""
     import checkpoints
 
     contents = checkpoints.read_metadata(folder)
@@ -223,8 +223,8 @@ def _check_step(part: Part, step: Any, name: str) -> None:
 
 
 def _check_restored(part: Part, current: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
-    """Return what was restored into the training; moments and weights are compared where the rank has the slices that it
-    had."""
+    """Return the cases for what was restored. Moments and weights are compared where the rank has the same slices as
+    before."""
     if not _equal(current["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
     if same_slices and not _equal(current["moments"], right["moments"]):

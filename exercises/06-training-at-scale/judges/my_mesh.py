@@ -91,8 +91,8 @@ WAYS = {
         ("        for group in groups(dimension, sizes, order):", "        for group in groups(dimension, sizes, order)[:1]:"),
     ),
     "no-ring": Way(
-        "you counted {given} bytes, but {right} cross: of b bytes a rank sends 2 (n - 1) / n in an all_reduce, once "
-        "round with parts of the sum and once round with the sum",
+        "you counted {given} bytes, but {right} cross: in an all_reduce of b bytes a rank sends 2 (n - 1) / n of "
+        "them, once round with parts of the sum and once round with the sum",
         ("2 * (n - 1) / n * message_bytes", "message_bytes"),
     ),
     "not-divided": Way(
@@ -270,7 +270,7 @@ def _bytes(
     most: int | None = None,
     pairs_once: bool = False,
 ) -> float:
-    """Return what crosses, if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay
+    """Return the bytes that cross if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay
     `inside` a node, close other rings than those of `closed`, look only at the `most` first groups, or count the ring of a pair
     once."""
     total = 0.0

@@ -67,7 +67,7 @@ WAYS = {
         ("  dp: 4\n  pp: 1\n", "  dp: 1\n  pp: 4\n"),
     ),
     "nothing-fits": Way(
-        "{target} with sequences of {length:,} tokens fits {cluster} with no plan: the smallest takes {least:.1f} GB per GPU, "
+        "no plan fits {target} with sequences of {length:,} tokens on {cluster}: the smallest takes {least:.1f} GB per GPU, "
         "but only {usable:.1f} may be filled. Say so, and plan for a larger cluster or a smaller target",
         ("target: 1.3b", "target: 7b"),
     ),
@@ -110,7 +110,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge what the file holds, then the plan's rules, its memory, its time, its checkpoints, and the reasons."""
+    """Judge the entries of the file, then the plan's rules, its memory, its time, its checkpoints, and the reasons."""
     file = read_plan(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-plan", file.faults[0])
@@ -147,7 +147,7 @@ def _check_time(part: Part, work: Work, file: PlanFile) -> None:
             f"the bubble is {bubble(plan):.0%} of the pipeline": seconds["pipeline"] * bubble(plan),
             f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp": seconds["sums"],
             f"pp and dp send for {seconds['links']:.2f} s, longer than the GPUs compute": seconds["step"] - seconds["pipeline"],
-            "computing itself takes longest: compute less again, or use 16 bits?": valid[0][0] / 10,
+            "computing itself takes longest: recompute less, or use 16 bits?": valid[0][0] / 10,
         }  # fmt: skip
         limit = max(shares, key=lambda name: shares[name])
         values = {"count": len(valid), "step": seconds["step"], "best": valid[0][0], "limit": limit}

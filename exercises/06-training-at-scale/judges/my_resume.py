@@ -67,7 +67,7 @@ WAYS = {
         ("round(interval_s / step_s)", "round(interval_s)"),
     ),
     "once-a-failure": Way(
-        "you save once in the mean time between failures: a crash then loses about half of all work",
+        "you save once per mean time between failures: a crash then loses about half of all work",
         ("interval_s = math.sqrt(2 * cost_s * mtbf_s)", "interval_s = mtbf_s"),
     ),
     "fixed": Way(
@@ -86,9 +86,9 @@ WAYS = {
 }  # fmt: skip
 
 CASES = [(2.0, 0.5, 14400.0), (0.1, 0.05, 1.25), (30.0, 1.0, 3600.0), (5.0, 0.02, 86400.0), (0.4, 8.0, 20000.0)]
-"""Seconds of a save, of a step, and between failures: Young's interval is far above one step in each."""
+"""Seconds of a save, of a step, and between failures: Young's interval is far above one step in each case."""
 _NEAR = 0.12
-"""The largest difference of an interval from these, as a share."""
+"""The largest difference from Young's or Daly's interval, as a share."""
 
 
 def judge(part: Part) -> None:
@@ -101,7 +101,7 @@ def judge(part: Part) -> None:
 
 
 def _make(folder: Path, name: str, *files: str, at: float = 0.0) -> Path:
-    """Return a folder of a checkpoint with these files, last changed at that time."""
+    """Create a checkpoint's folder with these files, last changed at the time `at`, and return it."""
     path = folder / name
     path.mkdir(parents=True)
     for file in files:
@@ -206,7 +206,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
 
 
 def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
-    """Return whether an interval is Young's or Daly's, which is shorter by up to the time of a save."""
+    """Return whether an interval is close to Young's or Daly's, which is shorter by up to the time of a save."""
     cost_s, step_s, mtbf_s = case
     young = math.sqrt(2 * cost_s * mtbf_s) / step_s
     return (1 - _NEAR) * (young - cost_s / step_s) - 1 <= steps <= (1 + _NEAR) * young + 1

@@ -68,7 +68,7 @@ WAYS = {
     ),
     "moments-lost": Way(
         "the first step is right, but each later one is a first step again: the moments (or the optimizer that has them) must "
-        "last from one step to the next",
+        "remain from one step to the next",
         ("self.steps += 1", "self.steps = 1\n        self.mean.zero_()\n        self.square.zero_()"),
     ),
     "not-corrected": Way(
@@ -112,7 +112,7 @@ WAYS = {
         ),
     ),
     "kept-elsewhere": Way(
-        "with {ranks} ranks {kept:,} numbers last from one step to the next, but {most:,} are allowed. What is in a global "
+        "with {ranks} ranks {kept:,} numbers remain from one step to the next, but {most:,} are allowed. What is in a global "
         "variable or in the class takes memory, too",
         (
             "dist.reduce_scatter_tensor(gradient,",
@@ -133,7 +133,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Four steps on 1, 3 and 4 ranks, with different gradients on each rank and in each step."""
+    """Judge four steps on 1, 3 and 4 ranks, with different gradients on each rank and in each step."""
     import shard_bytes  # noqa: F401  # before the ranks are forked
 
     sharded = part.function("ShardedAdamW")
@@ -149,7 +149,7 @@ def judge(part: Part) -> None:
 
 
 def _draw(shape: tuple[int, ...], *numbers: int) -> Any:
-    """Numbers that depend only on these."""
+    """Return random numbers that depend only on the arguments."""
     import torch
 
     seed = sum(number * 1000**place for place, number in enumerate(numbers))
@@ -163,13 +163,13 @@ def _make_parameters() -> list[Any]:
 
 
 def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: int) -> None:
-    """Give the weights the mean of these ranks' gradients, as a share of `size` ranks."""
+    """Set the gradients to the sum of these ranks' gradients, divided by `size`."""
     for place, parameter in enumerate(parameters):
         parameter.grad = sum(_draw(parameter.shape, place, step + 1, rank + 1) for rank in ranks) / size
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """Return this rank's weights after each step, what its optimizer keeps, and what it sends in the last step."""
+    """Return this rank's weights after each step, the numbers that its optimizer keeps, and those sent in the last step."""
     import warnings
 
     from shard_bytes import SentBytes, count_kept_numbers
@@ -192,7 +192,7 @@ def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any
 
 
 def _list_globals(part: Part) -> list[Any]:
-    """Return what the learner's module keeps under names of its own."""
+    """Return the values of the global variables in the learner's module."""
     return [value for name, value in vars(part.module).items() if not name.startswith("__")]
 
 
@@ -224,7 +224,7 @@ def _shares(size: int) -> list[slice]:
 
 
 def _apply_own_gradients(size: int) -> list[list[float]]:
-    """Each rank's share of one row, updated with its own gradient."""
+    """Return the weights after each step if each rank updates its share with only its own gradient."""
     import torch
 
     alone = []
@@ -243,7 +243,7 @@ def _apply_own_gradients(size: int) -> list[list[float]]:
 
 
 def _without_correction(size: int) -> list[list[float]]:
-    """AdamW that does not divide the moments by 1 - beta ** t."""
+    """Return the weights of an AdamW that does not divide the moments by 1 - beta ** t."""
     import torch
 
     parameters = _make_parameters()
@@ -261,7 +261,7 @@ def _without_correction(size: int) -> list[list[float]]:
 
 
 def _find_gap(answer: list[float], right: list[float]) -> float:
-    """Return the largest difference between two numbers; NaN if one of them is."""
+    """Return the largest difference between two numbers, or NaN if one of them is NaN."""
     return max((abs(number - its) for number, its in zip(answer, right, strict=True)), key=lambda off: (math.isnan(off), off))
 
 
@@ -314,7 +314,7 @@ def _explain_weights(part: Part, size: int, answer: list[list[float]], right: li
 
 
 def _vary(part: Part, sharded: Any, size: int) -> None:
-    """Raise the verdict on the simplest training that is wrong, beside the nearest that is right."""
+    """Raise the verdict on the simplest training run that is wrong, with the most similar one that is right."""
     settings = [
         {**VALUES, "betas": betas, "eps": eps, "weight_decay": decay}
         for betas, eps, decay in itertools.product(
@@ -335,14 +335,14 @@ def _vary(part: Part, sharded: Any, size: int) -> None:
 
 
 def _stays_at_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
-    """Return whether it only ever is this number, what decay alone leaves of it, or 0."""
+    """Return whether the number at `place` never changes except by decay, or is always 0."""
     fade = 1 - VALUES["lr"] * VALUES["weight_decay"]
     first = rows[0][place]
     return min(abs(first - begin[place]), abs(first - fade * begin[place]), abs(first)) < 1e-12
 
 
 def _check_costs(part: Part, size: int, answer: dict[str, Any]) -> None:
-    """Four numbers for each one of its own share, and two collectives in rings; each tensor may be padded separately."""
+    """Allow four numbers for each one of its own share, and two collectives in rings; each tensor may be padded separately."""
     case = f"{size} ranks, {NUMBERS} parameters"
     most = 4 * (math.ceil(NUMBERS / size) + len(SHAPES))
     if size > 1 and answer["kept"] > most:

@@ -22,7 +22,7 @@ MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
-        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences at once: "
+        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences together: "
         "even if each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
         ("PARTS = 4", "PARTS = 1"),
     ),
@@ -49,7 +49,7 @@ WAYS = {
     ),
     "not-divided": Way(
         "its gradients are {factor:.2f} times those of the plain step. The loss of each part is a mean over that part: before "
-        "backward it has to be multiplied by the part's share of the batch. (AdamW hides it, SGD does not.)",
+        "backward it has to be multiplied by the part's share of the batch. (AdamW hides it; SGD does not.)",
         ("        loss = loss * len(part) / len(batch)\n", ""),
     ),
     "too-small": Way(
@@ -80,14 +80,14 @@ WAYS = {
         seen="{missing} of {batch} sequences never reached the model",
     ),
     "not-trained": Way(
-        "{count} of {total} tensors of weights got no gradient, the first is {name}: what is computed under torch.no_grad, or "
+        "{count} of {total} tensors of weights got no gradient; the first is {name}. What is computed under torch.no_grad, or "
         "detached, saves its memory because backward cannot go through it",
         (
             "        for block in model.blocks:\n            x = checkpoint(block, x, use_reentrant=False)\n",
             "        with torch.no_grad():\n            for block in model.blocks[:2]:\n                x = block(x)\n"
             "        for block in model.blocks[2:]:\n            x = checkpoint(block, x, use_reentrant=False)\n",
         ),
-        seen="{count} of {total} tensors of weights got no gradient, the first is {name}: is it used between the tokens and "
+        seen="{count} of {total} tensors of weights got no gradient; the first is {name}. Is it used between the tokens and "
         "the loss?",
     ),
     "no-backward": Way(
@@ -110,7 +110,7 @@ WAYS = {
     ),
     "many-steps": Way(
         "the optimizer stepped {steps} times for one batch, instead of once as in the plain step: first add up the gradients "
-        "of all parts. {steps} steps on small batches are another training",
+        "of all parts. {steps} steps on small batches give different results",
         (
             "        total += loss.detach()\n    optimizer.step()\n",
             "        total += loss.detach()\n        optimizer.step()\n",
@@ -122,7 +122,7 @@ WAYS = {
         ("    optimizer.zero_grad()\n", ""),
     ),
     "sixteen-bits": Way(
-        "its blocks compute in {dtype}: that is another training, but the task is the same one. Weights, gradients and moments "
+        "its blocks compute in {dtype}: that changes the results, but they must stay the same. Weights, gradients and moments "
         "would stay in float32 in any case",
         (
             "        x = model.token(part[:, :-1]) + model.place\n        for block in model.blocks:\n"
@@ -155,7 +155,7 @@ WAYS = {
 
 @dataclass
 class Record:
-    """Record of some steps: the loss of each, the weights after each, and what was seen on the way."""
+    """A record of some steps: the loss of each, the weights after each, and what was observed meanwhile."""
 
     losses: list[Any] = field(default_factory=list)
     weights: list[list[torch.Tensor]] = field(default_factory=list)
@@ -168,7 +168,7 @@ class Record:
 
 
 def judge(part: Part) -> None:
-    """First the same training for three batch sizes, then memory and operations."""
+    """Judge the results for three batch sizes, then memory and operations."""
     from techniques import Shape
 
     torch.set_num_threads(1)
@@ -248,7 +248,7 @@ def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Re
 
 
 def _judge_ways(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
-    """Raise the verdict on what shows without comparing numbers."""
+    """Raise the verdict on mistakes that show without comparing numbers."""
     missing = right.rows - answer.rows
     if answer.rows and missing:
         values = {"missing": len(missing) // STEPS or 1, "batch": shape.batch}
@@ -262,14 +262,14 @@ def _judge_ways(part: Part, shape: Any, right: Record, answer: Record, case: str
 
 
 def _largest_gap(answer: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    """Return the largest difference between two numbers; NaN if one of them is."""
+    """Return the largest difference between two numbers, or NaN if one of them is NaN."""
     return (
         torch.stack([(value - right_value).abs().max() for value, right_value in zip(answer, right, strict=True)]).max().item()
     )
 
 
 def _name_gradients(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
-    """Raise what is wrong with weights that differ, from how far the first step moved them."""
+    """Raise the verdict on weights that differ, by how far the first step moved them."""
     first = right.weights[-1]
     moved = [weight - initial for weight, initial in zip(answer.weights[0], first, strict=True)]
     right_moves = [weight - initial for weight, initial in zip(right.weights[0], first, strict=True)]

@@ -90,7 +90,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Both formulas at four stages, for the paper's model and for small ones."""
+    """Judge both formulas at four stages, for the paper's model and for small ones."""
     formula, traffic = part.function("bytes_per_rank"), part.function("traffic")
     part.compare([case for inputs in INPUTS for stage in range(4) for case in _compare_bytes(part, formula, stage, *inputs)])
     part.compare([_compare_traffic(part, traffic, stage, *inputs[:2]) for inputs in INPUTS for stage in range(4)])
@@ -105,7 +105,7 @@ def _show(number: object) -> str:
 
 
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
-    """Return the three kinds, each divided from a certain stage on."""
+    """Return the bytes of the three kinds, each divided from its own stage on."""
     return [
         size * parameters / (ranks if stage >= first else 1) for size, first in zip(sizes, stages, strict=True)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A solution of 6.3: places digit by digit."""
+"""A solution of 6.3: a rank number has a digit for each dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ORDER = ("pp", "dp", "tp")
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Digit by digit, the fastest first."""
+    """Return the place, digit by digit, the fastest first."""
     place = {}
     for name in reversed(order):
         rank, place[name] = divmod(rank, sizes[name])
@@ -17,7 +17,7 @@ def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dic
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """All ranks whose other coordinates are equal."""
+    """Return the groups: all ranks whose other coordinates are equal."""
     by_rest: dict[tuple[int, ...], list[int]] = {}
     for rank in range(prod(sizes.values())):
         place = coordinates(rank, sizes, order)
@@ -27,7 +27,7 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Every message whose two ends are on different nodes."""
+    """Return the bytes of every message whose two ends are on different nodes."""
     total = 0.0
     for dimension in ("dp", "tp"):
         n = sizes[dimension]

@@ -1,4 +1,4 @@
-"""All weights in one flat tensor, cut into equal shares; AdamW's own arithmetic on one of them."""
+"""A solution of 6.2: all weights in one flat tensor, cut into equal shares; AdamW's arithmetic on one of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShardedAdamW:
         eps: float,
         weight_decay: float,
     ) -> None:
-        """Two moments for this rank's share, and nothing else."""
+        """Keep two moments for this rank's share, and nothing else."""
         self.parameters, self.lr, self.betas, self.eps, self.weight_decay = parameters, lr, betas, eps, weight_decay
         self.rank, self.ranks, self.steps = dist.get_rank(), dist.get_world_size(), 0
         self.size = math.ceil(sum(p.numel() for p in parameters) / self.ranks)
@@ -27,13 +27,13 @@ class ShardedAdamW:
         self.square = parameters[0].new_zeros(self.size)
 
     def flatten(self, tensors: list[torch.Tensor]) -> torch.Tensor:
-        """All numbers in a flat tensor, padded with zeros so that every rank has an equal share."""
+        """Return all numbers in a flat tensor, padded with zeros so that every rank has an equal share."""
         flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
         return torch.nn.functional.pad(flat, (0, self.size * self.ranks - flat.numel()))
 
     @torch.no_grad()
     def step(self) -> None:
-        """Gradients of this rank's share from all ranks, its new weights, then all weights."""
+        """Average the gradients of this rank's share, update its weights, then gather all weights."""
         self.steps += 1
         gradient = torch.empty_like(self.mean)
         dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))

@@ -1,4 +1,4 @@
-"""A rank's bytes, and the numbers that it sends."""
+"""A solution of 6.2: a rank's bytes, and the numbers that it sends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 def bytes_per_rank(
     stage: int, parameters: int, ranks: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """Stage 1 divides the optimizer's state, 2 the gradients as well, 3 the weights, too."""
+    """Divide the optimizer's state from stage 1 on, the gradients from 2 on, and the weights at 3."""
     share = parameters / ranks
     weights = weight * (share if stage >= 3 else parameters)
     gradients = gradient * (share if stage >= 2 else parameters)
@@ -15,6 +15,6 @@ def bytes_per_rank(
 
 
 def traffic(stage: int, parameters: int, ranks: int) -> float:
-    """Return a reduce-scatter of gradients and an all-gather of weights; with stage 3 one more, for weights that were freed."""
+    """Count a reduce-scatter of gradients and an all-gather of weights; at stage 3 one more, for weights that were freed."""
     collectives = 3 if stage == 3 else 2
     return collectives * (ranks - 1) / ranks * parameters

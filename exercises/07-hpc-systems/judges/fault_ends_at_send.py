@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a message over TCP has arrived before its time ends."""
+"""Judges a repaired copy: the time of a message over TCP must end after its arrival."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZE = 1 << 16
 
 
 class Socket:
-    """Records what it is asked to do, and answers each request for bytes."""
+    """Records its calls, and answers each request for bytes."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -29,7 +29,7 @@ class Socket:
 
 
 def judge(part: Part) -> None:
-    """One message, with sockets that record what they are asked to do."""
+    """Judge one message, with sockets that record their calls."""
     moving = part.function("Links")(SIZE)
     moving.control, moving.tcp = Socket(), Socket()
     part.call(moving.move, part.module.TCP, SIZE)

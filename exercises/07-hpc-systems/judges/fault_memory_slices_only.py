@@ -1,4 +1,4 @@
-"""Judges a repaired copy: an instance begins only where its profile allows it."""
+"""Judges a repaired copy: an instance must begin only where its profile allows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAYS = {"still": Way("{name} at {start} is still accepted: it may begin only at 
 
 
 def judge(part: Part) -> None:
-    """Every profile of every card at every slice."""
+    """Judge every profile of every card at every slice."""
     find_problems, cards = part.function("find_problems"), part.module.CARDS
     for card in cards.values():
         for profile in card.profiles:

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: before a cold read the file is not in the page cache."""
+"""Judges a repaired copy: before a cold read, the file must not be in the page cache."""
 
 from __future__ import annotations
 

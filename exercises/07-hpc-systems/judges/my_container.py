@@ -22,7 +22,7 @@ WAYS = {
         ("    mount -t proc proc /tmp/root/proc\n", ""),
     ),
     "host-name": Way(
-        "the program's hostname is {hostname}: it has to be container. In a separate namespace (--uts) setting it does not "
+        "the program's hostname is {hostname}: it has to be container. In a separate namespace (--uts), setting it does not "
         "change the host's",
         ("    hostname container\n", ""),
     ),
@@ -40,7 +40,7 @@ WAYS = {
         ('exec chroot /tmp/root "$@"', "exec chroot /tmp/root $@"),
     ),
     "no-user": Way(
-        "unshare was refused ({why}): if you are not root, only a user namespace allows the others: --user --map-root-user",
+        "unshare was refused ({why}): if you are not root, only a user namespace allows the rest: --user --map-root-user",
         ("unshare --user --map-root-user --mount", "unshare --mounts"),
     ),
     "does-not-run": Way(
@@ -54,7 +54,7 @@ WORDS = ["two words", "$HOME"]
 
 
 def judge(part: Part) -> None:
-    """One program, and what it sees from inside."""
+    """Judge what one program sees from inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: it sees the host's processes, has its name, and can write")
     reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
@@ -77,5 +77,5 @@ def judge(part: Part) -> None:
     if view["writable"]:
         raise part.wrong("root-writable", places=", ".join(view["writable"][:4]))
     part.note(
-        f"the program sees {view['pids']} of {host_view['pids']} processes, is called container, and can write only to /tmp"
+        f"the program sees {view['pids']} of {host_view['pids']} processes, is named container, and can write only to /tmp"
     )

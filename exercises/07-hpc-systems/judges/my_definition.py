@@ -23,5 +23,5 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Its faults, by reading it."""
+    """Judge the file by the faults that are found by reading it."""
     judge_image(part, ("%runscript", "/hello_gpu.py", "torch"), "four faults")

@@ -1,4 +1,4 @@
-"""Judges my_design.py of 7.5 on cases of several puzzles, each compared with what the usual mistakes lead to."""
+"""Judges my_design.py of 7.5 on cases of several puzzles, each compared with the results of the usual mistakes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "gpu-alone": Way(
-        "you passed through only the GPU: all functions of an IOMMU group can access each other's memory: {right} go together",
+        "you passed through only the GPU, but all functions of an IOMMU group can access each other's memory: "
+        "{right} go together",
         ('kind != "0604"]', "address == gpu]"),
     ),
     "bridges-too": Way(
@@ -68,7 +69,7 @@ WAYS = {
         ("gib * 2**30", "gib * 10**9"),
     ),
     "too-few-targets": Way(
-        "{osts} targets cannot write that in time: return None, and take another decision (fewer bytes, more time)",
+        "{osts} targets cannot write that in time: return None, and make another decision (fewer bytes, more time)",
         ("if count <= osts else None", ""),
     ),
     "stripe-of-the-file": Way(
@@ -77,7 +78,7 @@ WAYS = {
         ("part = gib * 1024 // ranks", "part = gib * 1024"),
     ),
     "turned-round": Way(
-        "you sent {name} to the wrong scheduler: Kubernetes keeps services alive that run for ever, Slurm queues jobs that end",
+        "you sent {name} to the wrong scheduler: Kubernetes keeps services alive that run for ever; Slurm queues jobs that end",
         ('"kubernetes" if runs == "for ever" else "slurm"', '"slurm" if runs == "for ever" else "kubernetes"'),
     ),
 }  # fmt: skip
@@ -93,7 +94,7 @@ NETWORKS = [Network(52, 40, 2), Network(400, 40, 1), Network(10, 36, 3)]  # full
 CHECKPOINTS = [Checkpoint(1024, 64, 600, 0.05, 2.0, osts) for osts in (64, 19)]  # 18.3 targets: all of 19
 
 WORKLOADS: dict[str, dict[str, object]] = {  # the first need decides, whatever the others are
-    "a notebook server that a queue gives out": {"runs": "for ever", "starts": "by itself", "shares": "by queue"},
+    "a notebook server that a queue assigns": {"runs": "for ever", "starts": "by itself", "shares": "by queue"},
     "a nightly job on nodes that come and go": {"runs": "to its end", "starts": "by itself", "shares": "by autoscaling"},
 }
 

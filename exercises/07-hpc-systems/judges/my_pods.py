@@ -55,7 +55,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """All faults are listed; the first names the way."""
+    """List all faults; the first one names the way."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: six faults")
     try:

@@ -31,13 +31,13 @@ WAYS = {
         seen="{count} records never came",
     ),
     "windows-broken": Way(
-        "records came before their window: a training would see a sorted file, not the order that it asked for",
+        "records came before their window: training would see a sorted file, not the order that it asked for",
         ("numbers = sorted(order[start : start + window])",
          "numbers = sorted(order)[start : start + window]"),
-        seen="records came with those of another window than their own",
+        seen="some records came in the wrong window",
     ),
     "shifted": Way(
-        "{count} records have other bytes than were written: where does a record begin in the bytes of one read?",
+        "{count} records differ from those that were written: where does a record begin in the bytes of one read?",
         ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
     ),
     "gap-taken-along": Way(
@@ -50,8 +50,8 @@ WAYS = {
          "                    ready = ready[batch:]\n", "            yield ready\n            ready = []\n"),
     ),
     "whole-file": Way(
-        "{mib:.1f} MiB of a file with {file:.1f} were in memory at once. Two windows of records are allowed: a shard may "
-        "be larger than the memory",
+        "{mib:.1f} MiB of a file with {file:.1f} were in memory at the same time. Two windows of records are allowed: a shard "
+        "may be larger than the memory",
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(
@@ -70,7 +70,7 @@ RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT = 3000, 1024, 64, 8, 25
 
 
 def judge(part: Part) -> None:
-    """One shard, in an order that leaves a short batch and a short window."""
+    """Judge one shard, in an order that leaves a short batch and a short window."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: right, with a read call for each record")
     batches = part.function("batches")
@@ -96,14 +96,14 @@ def judge(part: Part) -> None:
 def _take(
     part: Part, batches: Callable[..., Any], path: Path, order: list[int], window: int, used: list[list[bytes]]
 ) -> tuple[int | None, int]:
-    """Read calls and the most bytes that were held at once. A first pass keeps what came; a second one counts."""
+    """Return the read calls and the most bytes held at the same time. A first pass keeps the records; a second one counts."""
 
     def take(keep: bool) -> None:
         request = list(order)
         for records in part.call(_iterate, part, batches(path, SIZE, request, BATCH, window)):
             copies = [bytes(record) for record in records] if keep else []
             used.extend([copies] if keep else [])
-        part.compare([Case("the order that it was given, afterwards", request, list(order))])
+        part.compare([Case("the given order after the call", request, list(order))])
 
     part.call(take, True, case="a shard of 3,000 records")
     tracemalloc.start()

@@ -27,7 +27,7 @@ WAYS = {
         (' or service["percent"] > 50', ""),
     ),
     "slices-for-latency": Way(
-        "{name} has to answer within {within} ms: with time slices it waits for the others, MPS runs them at the same time",
+        "{name} has to answer within {within} ms: with time slices it waits for the others; MPS runs them at the same time",
         ('"mps" if service["within_ms"] is not None else "time-slicing"', '"time-slicing"'),
     ),
     "memory-alone": Way(
@@ -39,7 +39,7 @@ WAYS = {
         ('size["gib"] >= service["gib"] and ', ""),
     ),
     "memory-slices-for-share": Way(
-        "you divided by the {memory} memory slices: a profile has its compute slices of the card's {compute}",
+        "you divided by the {memory} memory slices: a profile's share is its compute slices of the card's {compute}",
         ('100 * size["compute"] / card["compute"]', '100 * size["compute"] / card["memory"]'),
     ),
     "forbidden-start": Way(
@@ -76,11 +76,11 @@ PUZZLES = (1, 2, 3, 4, 5)
 EDGES = [(Service("half-of-it", 40.0, 40, False, None), "a100-80"), (Service("half-busy", 8.0, 50, False, 50), "a100-80"),
          (Service("exactly-half", 40.0, 40, True, None), "a100-80"), (Service("exact-memory", 10.0, 9, True, 20), "a100-80"),
          (Service("exact-share", 6.0, 25, True, 50), "a30")]  # fmt: skip
-"""Needs that are exactly at a limit: half is not more than half, and as much as a profile has is enough."""
+"""Needs that are exactly at a limit: half is not more than half, and exactly what a profile has is enough."""
 
 
 def judge(part: Part) -> None:
-    """Ways and profiles of the services of five puzzles on six cards, then places."""
+    """Judge ways and profiles of the services of five puzzles on six cards, then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
     some = [(service, card) for puzzle in PUZZLES for card in mig.CARDS.values() for service in mig.make_services(puzzle, card)]
     some += [(service, mig.CARDS[name]) for service, name in EDGES]

@@ -151,7 +151,7 @@ def _read(part: Part, read: Callable[[str], Any], listing: Listing) -> Case:
 
 @dataclass(frozen=True)
 class Answer:
-    """A division or a ring that the part gave: the links that count in it, and those of all that it could have given."""
+    """A division or a ring that the part returned, the links that count in it, and all results that it could have returned."""
 
     name: str
     listing: Listing
@@ -186,7 +186,8 @@ def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
-    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest."""
+    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest
+    wrong answer."""
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
     wrong = [at for at in range(len(answers)) if scores[at] != best[at]]
@@ -205,7 +206,7 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
 
 
 def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
-    """Return what the division of each wrong way is: the best by another measure, or a certain one."""
+    """Return, for each wrong way, a test of whether a division comes from it."""
     return {
         "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
@@ -263,7 +264,7 @@ def _rank_alike(link: str) -> int:
 
 
 def _number(answer: Answer) -> list[list[int]]:
-    """Return the division of the GPUs as they are numbered."""
+    """Return the division of the GPUs in the order of their numbers."""
     size = len(answer.given[0])
     return [list(range(at, at + size)) for at in range(0, len(answer.listing.links), size)]
 
@@ -285,7 +286,7 @@ def _pair_ring(ring: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def _lists(answer: Any) -> list[list[int]] | None:
-    """Return a division as lists of numbers; None if it is something else."""
+    """Return a division as lists of numbers, or None if it is something else."""
     groups = answer if isinstance(answer, (list, tuple)) else []
     whole = groups and all(
         isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups

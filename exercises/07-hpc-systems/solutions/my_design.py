@@ -1,4 +1,4 @@
-"""Five rules."""
+"""A solution of 7.5: five rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
-    """From the largest need down."""
+    """Return the fewest GPUs, filled from the largest need down."""
     remaining = sorted(needs, reverse=True)
     count = 0
     while remaining:
@@ -26,7 +26,7 @@ def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
 
 
 def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
-    """One port of ratio + 1 goes up."""
+    """Return the switches if one port in ratio + 1 goes up."""
     up = ports // (ratio + 1)
     down = ratio * up
     lower = math.ceil(nodes / down)
@@ -34,7 +34,7 @@ def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """Bytes per second over those of a target."""
+    """Return as many stripes as targets are needed for the bytes per second."""
     seconds = every_s * share
     count = math.ceil(gib * 2**30 / seconds / (ost_gb_per_s * 1e9))
     part = gib * 1024 // ranks
@@ -43,5 +43,5 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """Kubernetes keeps alive what runs for ever."""
+    """Return Kubernetes for what runs for ever, and Slurm for what ends."""
     return "kubernetes" if runs == "for ever" else "slurm"

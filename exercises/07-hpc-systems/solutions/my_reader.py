@@ -1,4 +1,4 @@
-"""Sorted within a window; one read returns neighbours with small gaps between them."""
+"""A solution of 7.3: records are sorted within a window; one read returns neighbours with small gaps between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GAP = 16  # the most records to read unnecessarily between two wanted ones
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
-    """Window by window, run by run."""
+    """Yield batches, window by window and run by run."""
     with path.open("rb", buffering=0) as shard:
         ready: list[bytes] = []
         for start in range(0, len(order), window):

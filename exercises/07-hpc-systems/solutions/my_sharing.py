@@ -1,10 +1,10 @@
-"""Rules for the way; places the largest instances first, from their last permitted start, and backtracks."""
+"""A solution of 7.1: rules for the way; places by backtracking, largest instances first, from their last start."""
 
 from __future__ import annotations
 
 
 def way(service: dict, card: dict) -> str:
-    """From the strictest need to the weakest."""
+    """Check the needs from the strictest to the weakest."""
     if service["gib"] > card["gib"] / 2 or service["percent"] > 50:
         return "none"
     if service["isolated"]:
@@ -13,7 +13,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """Return the first that is large enough."""
+    """Return the first profile that is large enough."""
     for name, size in card["profiles"].items():
         if size["gib"] >= service["gib"] and 100 * size["compute"] / card["compute"] >= service["percent"]:
             return name
@@ -21,7 +21,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """Add GPUs until all fit."""
+    """Add GPUs until all instances fit."""
     order = sorted(range(len(names)), key=lambda number: -card["profiles"][names[number]]["memory"])
     for count in range(1, len(names) + 1):
         placement: dict[int, tuple[int, int]] = {}

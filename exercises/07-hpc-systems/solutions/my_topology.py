@@ -1,4 +1,4 @@
-"""Reads the listing by its header, and tries every division and every ring."""
+"""A solution of 7.2: it reads the listing by its header, and tries every division and every ring."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def read(text: str) -> list[list[str]]:
 
 
 def rank_link(link: str) -> int:
-    """Return a rank that grows with the speed."""
+    """Return a rank that grows with the speed of a link."""
     return 100 + int(link[2:]) if link.startswith("NV") else -ORDER.index(link)
 
 
 def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the slowest link, then how few of them there are."""
+    """Return the rank of the slowest link, then how few such links there are."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds)))
 
 
 def divide(members: list[int], size: int) -> list[list[list[int]]]:
-    """All divisions."""
+    """Return all divisions of the members into groups."""
     if not members:
         return [[]]
     first, *following = members

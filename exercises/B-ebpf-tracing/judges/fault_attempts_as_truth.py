@@ -8,7 +8,7 @@ WAYS = {"still": Way("a ledger of {calls} calls, {failed} of which failed, is re
 
 
 def judge(part: Part) -> None:
-    """One ledger with calls that failed."""
+    """Judge one ledger with calls that failed."""
     read_ledger = part.function("read_ledger")
     sites = {
         "load_weights": {"calls": 4, "failed": 0, "bytes": 400, "alive_bytes": 400},

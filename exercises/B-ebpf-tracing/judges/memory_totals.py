@@ -1,4 +1,4 @@
-"""The judgement of my_trace.bt and my_preload.c of B.3: one workload with frees, a leak and failed calls, and its ledger."""
+"""Judge my_trace.bt and my_preload.c of B.3 by one workload with frees, a leak and failed calls, and by its ledger."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def judge_probes(part: Part, names: list[str]) -> None:
 
 
 def folder() -> Path:
-    """Return where to put a copy of the stand-in: the part's own folder, which is removed afterwards."""
+    """Return the folder for a copy of the stand-in: the part's own folder, which is removed afterwards."""
     return Path.cwd()
 
 
 def _other(label: str, answer: object, reference: object) -> Verdict:
-    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger {_show(reference)}", CASE)
+    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger says {_show(reference)}", CASE)
 
 
 def _show(value: object) -> str:

@@ -44,7 +44,7 @@ WAYS = {
         ("2 * layers * PAGE * width * 2", "layers * PAGE * width * 2"),
     ),
     "page-of-one-layer": Way(
-        "a page holds the keys and values of all {layers} layers, but yours only those of one",
+        "a page holds the keys and values of all {layers} layers, but yours contains only those of one layer",
         ("2 * layers * PAGE * width * 2", "2 * PAGE * width * 2"),
     ),
     "logits-kept": Way(

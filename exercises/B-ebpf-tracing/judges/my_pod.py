@@ -11,7 +11,7 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "not-yaml": Way("it cannot be read: {fault}", ("containers:\n    - name: engine", "containers\n    - name: engine")),
-    "no-pod": Way("the file needs one object of kind Pod, and has {count}", ("kind: Pod", "kind: pod")),
+    "no-pod": Way("the file needs one object of kind Pod, but has {count}", ("kind: Pod", "kind: pod")),
     "containers": Way("{fault}", ("- name: tracer\n", "- name: sidecar\n")),
     "images": Way("{fault}", ("v0.11.0@sha256:014a95f21c9edf6abe0aea6b07353f96baa4ec291c427bb1176dc7c93a85845c", "v0.11.0")),
     "ports": Way("{fault}", ("containerPort: 8000", 'containerPort: "8000"')),

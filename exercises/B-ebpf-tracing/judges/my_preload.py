@@ -28,7 +28,7 @@ WAYS = {
         ("  int code = next(pointer, bytes);\n", '  int code = next(pointer, bytes);\n  add(1, "size %d", power(bytes));\n'),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, but only {alive:,} are: subtract what cudaFree gives back",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: subtract what cudaFree frees",
         ("add(-blocks[place].bytes,", "add(0,"),
     ),
     "site-unknown": Way(

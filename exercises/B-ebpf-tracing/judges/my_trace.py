@@ -16,12 +16,12 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "failed-counted": Way(
-        "it counts {failed} calls that failed as allocations: whether there is memory is known when cudaMalloc returns, in "
-        "retval",
+        "it counts {failed} calls that failed as allocations: only when cudaMalloc returns does retval show whether there was "
+        "memory",
         ("if ((int32)retval == 0) {", "if (@wanted[tid] > 0) {"),
     ),
     "failed-as-bytes": Way(
-        "it counts {bytes:,} bytes of failed calls: bytes are asked for at the entry, but only known to be given at the return",
+        "it counts {bytes:,} bytes of failed calls: at the entry bytes are only asked for; the return shows if they were given",
         ("  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n    @allocations = count();\n"
          "    @bytes = sum(@wanted[tid]);",
          "  @bytes = sum(@wanted[tid]);\n  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n"
@@ -36,7 +36,7 @@ WAYS = {
         ("@wanted[tid] = arg1;", "@wanted[tid] = arg1;\n  @sizes = hist(arg1);"),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree gives back",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree frees",
         ("  delete(@size[arg0]);\n", ""),
     ),
     "address-of-pointer": Way(

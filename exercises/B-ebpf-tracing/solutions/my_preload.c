@@ -16,7 +16,7 @@ static int find(void *pointer) {
     unsigned place = (start + step) % MOST;
     if (blocks[place].pointer == pointer) return place;
     if (!blocks[place].pointer && empty == MOST) empty = place;
-    if (!blocks[place].site) break; /* never used: the block cannot lie further on */
+    if (!blocks[place].site) break; /* never used: the block cannot be further on */
   }
   return empty == MOST ? -1 : (int)empty;
 }

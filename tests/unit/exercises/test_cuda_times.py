@@ -57,7 +57,7 @@ def test_time_all_refuses_speeds_that_cannot_be(
     assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
     output = capsys.readouterr().out
     assert "refused: 200,000 GB/s is more than the 320 of the data sheet" in output
-    assert "transpose was not timed: it did not end well, or its numbers are wrong" in output
+    assert "transpose was not timed: it failed, or its numbers are wrong" in output
 
 
 @needs_torch

@@ -1,4 +1,4 @@
-"""The same from one hour at full load, divided by the share of the time in which tokens are generated."""
+"""Another solution of 4.4: the cost of one hour at full load, divided by the share of time in which tokens are generated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars per million tokens."""
+    """Return dollars per million tokens."""
     at_full_load = usd_per_hour / gpus / (tokens_per_s * 3600 / 1e6)
     availability = 1 - interruptions_per_day * minutes_lost / MINUTES_OF_A_DAY
     return at_full_load / availability / (utilisation_percent / 100)
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """Interruptions a day at which the cost of a token on spot, by the function above, reaches that on demand."""
+    """Return the interruptions a day at which a token on spot, by the function above, costs as much as on demand."""
     low, high = 0.0, MINUTES_OF_A_DAY / minutes_lost
     for _ in range(200):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""The same by counting how many values are as small, and one pass over the batch sizes from the smallest."""
+"""Another solution of 4.3: it counts how many values are as small, and passes once over the batch sizes from the smallest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def percentile(values: list[float], percent: float) -> float:
 
 
 def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
-    """TTFT and TPOT in milliseconds."""
+    """Return TTFT and TPOT in milliseconds."""
     gaps = [1e3 * (later - earlier) for earlier, later in pairwise(arrived_s)]
     return 1e3 * arrived_s[0] - 1e3 * sent_s, sum(gaps) / len(gaps) if gaps else None
 

@@ -1,4 +1,4 @@
-"""The same in operations and bytes per nanosecond, which are 10**9 a second, scaled at the end."""
+"""Another solution of 4.1: it computes in operations and bytes per nanosecond, and scales at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRANSFERS_A_CLOCK = 2
 def derive_peaks(
     sms: int, cores_per_sm: int, tensor_fma_per_clock: int, boost_mhz: float, memory_mhz: float, bus_bits: int
 ) -> dict[str, float]:
-    """Return the peaks of a GPU."""
+    """Return the peaks of a GPU: TFLOP/s, GB/s, and operations per byte."""
     giga = {"float32": cores_per_sm, "float16": tensor_fma_per_clock}
     for name, units in giga.items():
         giga[name] = sms * units * OPERATIONS_OF_A_MULTIPLY_ADD * boost_mhz / 1000

@@ -1,10 +1,10 @@
-"""The same in one pass over the calls, with times counted from the first one; the median by hand."""
+"""Another solution of 4.2: one pass over the calls, with times from the first call, and a median without the library."""
 
 from __future__ import annotations
 
 
 def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops: float) -> dict[str, float]:
-    """TFLOP/s of the first second, of the second half, and the percentage of the peak."""
+    """Return the TFLOP/s of the first second and of the second half, and the percentage of the peak."""
     origin = calls[0][0]
     length = calls[-1][0] - origin + calls[-1][1]
     first_second, count, busy = [], 0, 0.0

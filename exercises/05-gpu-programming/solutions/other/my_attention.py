@@ -1,4 +1,4 @@
-"""Another FlashAttention of exercise 5.10: the result is normalised after each tile, and powers of 2 take the place of exp."""
+"""Another FlashAttention of exercise 5.10: the result is normalised after each tile, and powers of 2 replace exp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def attend(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_Q queries of one head for each program."""
+    """Compute BLOCK_Q queries of one head in each program."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)
     queries = block * BLOCK_Q + tl.arange(0, BLOCK_Q)
@@ -40,7 +40,7 @@ def attend(
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, block_q: int, block_k: int) -> torch.Tensor:
-    """Attention of all heads. q, k and v have the shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
+    """Return attention for all heads. q, k and v have shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
     heads, length, d = q.shape
     out = torch.empty_like(q)
     attend[triton.cdiv(length, block_q), heads](

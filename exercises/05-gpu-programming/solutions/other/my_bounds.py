@@ -1,4 +1,4 @@
-"""Another solution of 5.7: which of the two takes longer, in units of the time that a byte takes."""
+"""Another solution of 5.7: compare the two times, in units of the time for one byte."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def find_bound(kernel: str, n: int, ridge: float) -> str:
-    """ "memory" or "compute"."""
+    """Return "memory" or "compute"."""
     number, index = 4, 8
     match kernel:
         case "saxpy":

@@ -1,4 +1,4 @@
-// Another solution of 5.3: two pairs of tiles used in turn, so that one barrier is enough; a thread's rows and columns are apart.
+// Another solution of 5.3: two alternating pairs of tiles, so that one barrier is enough; a thread's rows and columns are apart.
 #include <cuda_runtime.h>
 
 template <int T>

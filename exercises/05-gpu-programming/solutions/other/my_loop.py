@@ -19,7 +19,7 @@ def train(
     steps: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Train `model` for `steps` steps of AdamW on `device`; returns the loss of each step, as a tensor."""
+    """Train `model` for `steps` steps of AdamW on `device`, and return the loss of each step, as a tensor."""
     model = model.to(device)
     batches_x = torch.as_tensor(inputs, device=device).split(batch_size)
     batches_y = torch.as_tensor(labels, device=device).split(batch_size)

@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BLOCK: tl.constexpr):
-    """One row of n numbers for each program, BLOCK of them at a time, in two passes: masked lanes are 0 in both sums."""
+    """Compute one row of n numbers in each program, BLOCK of them at a time, in two passes: masked lanes are 0 in both sums."""
     row = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)
     sums = tl.zeros((BLOCK,), tl.float32)
@@ -32,7 +32,7 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BL
 
 
 def launch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float, seed: int) -> torch.Tensor:
-    """Layer norm and dropout of a share p of the numbers."""
+    """Return x after layer norm and dropout of a share p of the numbers."""
     rows, n = x.shape
     y = torch.empty_like(x)
     norm_dropout[(rows,)](x, weight, bias, y, x.stride(0), n, 1e-5, p, seed, BLOCK=256)

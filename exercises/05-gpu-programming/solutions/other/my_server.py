@@ -1,4 +1,4 @@
-"""Another solution of 5.5: for each shape a function that answers, created once and called for every request."""
+"""Another solution of 5.5: each shape has a function that answers; it is created once and called for every request."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
-    """Return a function that answers requests of the shape of `like` with a graph. Raises RuntimeError if there can be
-    none."""
+    """Return a function that answers requests of the shape of `like` with a graph. Raises RuntimeError if the model
+    cannot be captured."""
     static = torch.zeros_like(like)
     graph = capture(lambda: model(static))
 
@@ -27,14 +27,14 @@ def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], A
 
 
 class Server:
-    """Answers requests with `model`, with a graph for each shape."""
+    """Answers requests with `model`, using a graph for each shape."""
 
     def __init__(self, model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any]) -> None:
         self.model, self.capture = model, capture
         self.answers: dict[torch.Size, Answer] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the model returns for `tokens`, of shape (batch, length)."""
+        """Return the model's result for `tokens`, of shape (batch, length)."""
         if tokens.shape not in self.answers:
             try:
                 self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)

@@ -1,4 +1,4 @@
-"""Another online softmax of exercise 5.10: the result so far and the logarithm of its sum; blocks are mixed by their shares."""
+"""Another online softmax of exercise 5.10: it keeps the result so far and the logarithm of its sum, and mixes blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def attend(queries: torch.Tensor, blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], scale: float) -> torch.Tensor:
-    """softmax(queries · keysᵀ · scale) · values over all blocks."""
+    """Return softmax(queries · keysᵀ · scale) · values over all blocks."""
     out, so_far = None, None
     for keys, values in blocks:
         scores = queries @ keys.T * scale

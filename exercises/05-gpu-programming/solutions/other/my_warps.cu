@@ -10,7 +10,7 @@ __global__ void transpose(const float* in, float* out, int rows, int columns) {
   if (writes) out[(right + b) * rows + down + a] = tile[a * 32 + (b ^ a)];
 }
 
-// Every thread has one sample of each channel, and the blocks past the end have none: no warp splits, half of them are idle.
+// Every thread has one sample of each channel, and the blocks past the end have none: no warp splits, but half the blocks idle.
 __global__ void clip_sum(const float* left, const float* right, float* sum, int n, float limit) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   float value = i < n ? fmaxf(-limit, fminf(left[i], limit)) + fmaxf(0.0f, right[i]) : 0.0f;

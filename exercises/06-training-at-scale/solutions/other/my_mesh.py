@@ -8,24 +8,24 @@ ORDER = ("dp", "pp", "tp")
 
 
 def strides(sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """By how many ranks the next coordinate of each dimension is further on."""
+    """Return the distance in ranks between two neighbouring coordinates of each dimension."""
     return {name: math.prod(sizes[inner] for inner in order[at + 1 :]) for at, name in enumerate(order)}
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Return the rank over the stride of a coordinate, modulo its size."""
+    """Return each coordinate: the rank divided by its stride, modulo its size."""
     return {name: rank // stride % sizes[name] for name, stride in strides(sizes, order).items()}
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """Start at each rank whose coordinate is 0, and go by strides."""
+    """Return the groups: start at each rank whose coordinate is 0, and go by strides."""
     stride, size = strides(sizes, order)[dimension], sizes[dimension]
     firsts = [rank for rank in range(math.prod(sizes.values())) if rank // stride % size == 0]
     return [[first + stride * at for at in range(size)] for first in firsts]
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Rank by rank: what it sends to the next rank in each dimension, and gets back from the next stage, if on another node."""
+    """Add up what each rank sends to the next rank, or gets back from the next stage, if that is on another node."""
     total = 0.0
     for name, stride in strides(sizes, order).items():
         size = sizes[name]

@@ -1,4 +1,4 @@
-"""Another solution of 6.5: from the newest name down, and the interval by trying which one loses the least."""
+"""Another solution of 6.5: it looks from the newest name down, and tries which interval loses the least."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None if none
-    is."""
+    """Return the checkpoint to continue from: the whole one of the latest step in `folder`, or None if there is none."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]
@@ -22,7 +21,7 @@ def latest(folder: Path) -> Path | None:
 
 
 def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:
-    """After how many steps the next checkpoint is saved: the number with the smallest share of lost time.
+    """Return the number of steps after which the next checkpoint is saved: that with the smallest share of lost time.
 
     A save costs cost_s every n steps, and a failure loses half of the n steps, once in mtbf_s. The sum falls, then rises.
     """

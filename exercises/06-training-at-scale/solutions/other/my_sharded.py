@@ -1,4 +1,4 @@
-"""Tensor by tensor: a share of each is a separate parameter, which torch's AdamW updates."""
+"""Another solution of 6.2, tensor by tensor: a share of each is a separate parameter, which torch's AdamW updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShardedAdamW:
         self.adamw = torch.optim.AdamW(self.pieces, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def divide(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Equal pieces, one per rank; the last ones are padded with zeros."""
+        """Return equal pieces, one per rank; the last ones are padded with zeros."""
         size = -(-tensor.numel() // self.ranks)
         padded = nn.functional.pad(tensor.flatten(), (0, size * self.ranks - tensor.numel()))
         return list(padded.split(size))

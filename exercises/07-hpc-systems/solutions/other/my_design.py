@@ -1,10 +1,10 @@
-"""The same five rules, computed step by step."""
+"""Another solution of 7.5: the five rules, computed step by step."""
 
 from __future__ import annotations
 
 
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
-    """By a dictionary of groups."""
+    """Find the group in a dictionary of groups."""
     groups: dict[str, list[str]] = {}
     for line in listing.splitlines():
         _, _, group, address, *words = line.split()
@@ -17,7 +17,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
-    """Profile by profile, from the largest: free places take machines of smaller needs."""
+    """Count GPUs profile by profile, from the largest: free places take machines of smaller needs."""
     sizes = sorted(profiles, reverse=True)
     free = count = 0
     for size, smaller in zip(sizes, [*sizes[1:], 0], strict=True):
@@ -30,7 +30,7 @@ def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
 
 
 def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
-    """Switch by switch."""
+    """Add switches one by one."""
     up = 0
     while (up + 1) * (ratio + 1) <= ports:
         up += 1
@@ -44,7 +44,7 @@ def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """Target by target, and the stripe halved until it fits."""
+    """Add targets one by one, and halve the stripe until it fits."""
     for count in range(1, osts + 1):
         if count * ost_gb_per_s * 1e9 * every_s * share >= gib * 2**30:
             size = 1024
@@ -55,5 +55,5 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """By whether it ends."""
+    """Choose by whether the workload ends."""
     return {"to its end": "slurm", "for ever": "kubernetes"}[runs]

@@ -1,4 +1,4 @@
-"""A thread reads the next window while this one is used, in large blocks of which the wanted records are kept."""
+"""Another solution of 7.3: a thread reads the next window in advance, in large blocks, and keeps the wanted records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCK = 256  # records
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
-    """Window by window, one ahead."""
+    """Yield batches, window by window, with one window read ahead."""
     windows = [order[start : start + window] for start in range(0, len(order), window)]
     shard = os.open(path, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""The same by tables: lists every set of instances that fits on one GPU, then fills GPUs with the fullest sets."""
+"""Another solution of 7.1: list every set of instances that fits on one GPU, then fill GPUs with the fullest sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 
 def way(service: dict, card: dict) -> str:
-    """Return a table of the needs."""
+    """Choose the way by a table of the needs."""
     alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
     if alone or (service["isolated"] and not card["profiles"]):
         return "none"
@@ -16,7 +16,7 @@ def way(service: dict, card: dict) -> str:
 
 
 def profile(service: dict, card: dict) -> str:
-    """Return the smallest by memory, then by processors."""
+    """Return the smallest profile by memory, then by processors."""
     enough = [
         (size["gib"], size["compute"], name)
         for name, size in card["profiles"].items()
@@ -40,7 +40,7 @@ def layout(kinds: tuple[str, ...], card: dict, used: frozenset = frozenset()) ->
 
 
 def list_sets(kinds: list[str], card: dict) -> dict[tuple[str, ...], list[int]]:
-    """Every set of instances that one GPU can hold, with their starts."""
+    """Return every set of instances that one GPU can hold, with their starts."""
     profiles = card["profiles"]
     sets = {}
     for count in range(1, card["compute"] + 1):
@@ -52,14 +52,14 @@ def list_sets(kinds: list[str], card: dict) -> dict[tuple[str, ...], list[int]]:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """Return the fewest sets that hold all."""
+    """Return places in the fewest sets that hold all instances."""
     profiles = card["profiles"]
     kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
     sets = list_sets(kinds, card)
 
     @cache
     def cover(remaining: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-        """As few sets as possible for that many instances of each kind."""
+        """Return as few sets as possible for that many instances of each kind."""
         if not any(remaining):
             return ()
         first = next(number for number, count in enumerate(remaining) if count)

@@ -1,4 +1,4 @@
-"""Reads the listing with a pattern; builds groups and rings step by step, and drops those that cannot become the best."""
+"""Another solution of 7.2: it builds groups and rings step by step, and drops those that cannot become the best."""
 
 from __future__ import annotations
 

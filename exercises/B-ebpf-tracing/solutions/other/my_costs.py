@@ -1,4 +1,4 @@
-"""Another way: simulate the request pass by pass, and count what happens."""
+"""Another solution: simulate the request pass by pass, and count what happens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PAGE = 16  # tokens whose keys and values are in one page of the cache
 
 
 def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
-    """Every launch, counted."""
+    """Count every launch."""
     launches: Counter[str] = Counter()
     for _ in range(tokens):
         launches["embed_tokens"] += 1
@@ -19,7 +19,7 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
-    """Every block, as it is asked for."""
+    """Record every block as it is requested."""
     blocks: dict[str, list[int]] = {"load_weights": [12 * width * width * 2] * layers, "copy_prompt": [4 * prompt]}
     blocks["grow_cache"], blocks["allocate_logits"] = [], []
     for token in range(tokens):
