@@ -97,7 +97,9 @@ def folder() -> Path:
 
 
 def _other(label: str, answer: object, reference: object) -> Verdict:
-    return Verdict("failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger says {_show(reference)}", CASE)
+    return Verdict(
+        "failed", "other", f"{label}: it says {_show(answer)}, but the engine's ledger says {_show(reference)}", CASE
+    )
 
 
 def _show(value: object) -> str:
