@@ -1,4 +1,4 @@
-"""The record of a sweep, over the runs of one exercise with different values of one parameter."""
+"""The record of a sweep: runs of one exercise with different values of one parameter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Point:
 
 @dataclass(kw_only=True)
 class Sweep:
-    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains text, as it was shown.
+    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains the text that was shown.
     `place`: the folder below `runs/` of a learner's own script, as in a run's record."""
 
     version: int = 1

@@ -41,7 +41,7 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
         ({"value": "count(metrics.rows)"}, "2", "passed", "2"),
         ({"value": "metrics.none"}, "2", "error", "your run did not record metrics.none"),
         ({"value": "metrics.gone"}, "2", "error", "metrics.gone is missing"),
-        ({"value": "metrics.rows.busy"}, "2", "error", "metrics.rows.busy is not one number"),
+        ({"value": "metrics.rows.busy"}, "2", "error", "metrics.rows.busy is not a single number"),
         ({"value": "metrics.nan"}, "2", "error", "not a finite number"),
         ({"value": "metrics.speedup", "evidence": "gpu"}, "2", "not_measured", "needs a GPU"),
         ({"value": "metrics.speedup"}, "", "open", ""),
