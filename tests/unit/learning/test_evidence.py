@@ -179,7 +179,7 @@ def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learni
     )
     record = learning.record()
     output = " ".join(learning.types("show", "1.1").out.split())
-    assert f"to hand in: The screen • a picture of the result, which this makes: gpucourse logs {record.id} -f" in output
+    assert f"to hand in: The screen • a picture of the result, made by: gpucourse logs {record.id} -f" in output
     result = learning.types("logs", record.id, "-f")
     assert "found it" in result.err
     assert "✓ passed" in result.out

@@ -172,7 +172,7 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     writer.leave()
     assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
     result = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
-    assert "its code is that of a solution of the course. Does it count?" in " ".join(result.out.split())
+    assert "its code is the same as that of a solution of the course. Does it count?" in " ".join(result.out.split())
     assert "quarter = half / 2" in result.out
     writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", "--by", "Ada")
     grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
@@ -192,7 +192,7 @@ def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer:
 def test_judge_of_a_part_by_the_learner_is_refused(writer: Learning) -> None:
     run_both(writer)
     result = writer.types("grade", "--judge", "1.2/double=100", code=2)
-    assert "1.2 double is a part: an instructor judges it, on your bundle" in result.err
+    assert "1.2 double is a part: an instructor judges it in your bundle" in result.err
 
 
 def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
@@ -233,7 +233,7 @@ def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> Non
     assert "handed in as the course delivers it: open" in text
     assert "handed in; not judged: a run checks it: gpucourse run 1.2" in text
     writer.open_context().paths.yours_file("1.2", "my_double.py").write_text(RIGHT)
-    assert "handed in; another file than the one that was judged: open" in " ".join(show_part(writer).split())
+    assert "handed in; differs from the file that was judged: open" in " ".join(show_part(writer).split())
 
 
 def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> None:

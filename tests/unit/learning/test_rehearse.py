@@ -40,7 +40,7 @@ def test_rehearse_reports_each_run_and_why_one_failed(learning: Learning, monkey
     assert (good.exercise, good.verdict, good.seconds, good.complaints) == ("1.1", "passed", 2.5, ())
     assert bad.complaints == (
         "modules/01-rivers/module.yaml: 1.2: does not run on simulated nodes: failed, rank 0 on node0 ended with code 3, "
-        "its last words: found it",
+        "its last line: found it",
     )
     assert typed == ["deploy 1", "run 1.1", "run 1.2", "destroy 1"]
 

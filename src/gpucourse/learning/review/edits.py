@@ -72,7 +72,7 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
         return "handed in; the same as a solution of the course, apart from comments and blanks"
     right = "right" if part.checks else "right, but judged only on the learner's computer"
     words = {"passed": right, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
-    return f"handed in; {words.get(result.verdict, 'not the file that was judged: open')}"
+    return f"handed in; {words.get(result.verdict, 'differs from the file that was judged: open')}"
 
 
 def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:

@@ -50,9 +50,9 @@ def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
     output = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "hidden words" not in output
     assert "helper.py" in output
-    assert "edited, and no copy of it is with the run" in output
+    assert "edited, but the run has no copy of it" in output
     result = learning.types("grade", "--rerun", str(path), "--yes", code=3)
-    assert "helper.py was edited, and is not in the bundle" in " ".join(result.out.split())
+    assert "helper.py was edited but is not in the bundle" in " ".join(result.out.split())
     exercise = learning.context.catalog.exercise("1.1")[1]
     record = learning.record(edited=evil, parameters=parameters)
     assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"
