@@ -1,4 +1,5 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number asks a new one."""
+"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number gives a different
+question."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Queue:
 
 
 def judge(part: Part) -> None:
-    """Each of five calls must take the 10 ms of its work, not the 10 microseconds for queueing it."""
+    """Check that each of five calls takes the 10 ms of its work, not the 10 microseconds of queueing it."""
     import torch
 
     queue = Queue()

@@ -1,4 +1,4 @@
-"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all tokens before."""
+"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all earlier tokens."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Model:
         self.at_first: list[int] = []  # what the cache held at the first call
 
     def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
-        """Scores for what comes after each of the tokens."""
+        """Return the scores for what comes after each of the tokens."""
         self.at_first = self.at_first if self.calls else list(cache)
         self.calls.append(list(tokens))
         rows = []
@@ -115,7 +115,9 @@ def judge(part: Part) -> None:
         _judge_tokens(part, prompt, count, model, tokens, case)
         _judge_work(part, prompt, count, model, case)
         part.compare([Case(f"the prompt that it was given for {case}, afterwards", prompt_copy, prompt)])
-    part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")
+    part.note(
+        f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last answer"
+    )
 
 
 def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, answer: Any, case: str) -> None:

@@ -1,7 +1,7 @@
 """The judging of a learner's code: a judge file of the course calls the code in a child process, and reports what is wrong.
 
-`part` is what judge files are written with. `cases` compares values, `ranks` starts several ranks, `child` is the child
-process, and `client` sends requests to it.
+Judge files use `part`. `cases` compares values, `ranks` starts several ranks, `child` is the child process, and `client` sends
+requests to it.
 """
 
 from gpucourse.judge.cases import Case
