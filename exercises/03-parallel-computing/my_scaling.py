@@ -13,7 +13,7 @@ Times = tuple[float, float, float]  # of a step, in ms: low, median, high
 
 
 def take_apart(mode: str, workers: int, alone: Times, step: Times, silent: Times) -> dict[str, object]:
-    """Return what follows from the times of `workers` workers (2 or more): {"speedup", "efficiency", "serial", "bottleneck"}.
+    """Return four figures from the times of `workers` workers (2 or more): {"speedup", "efficiency", "serial", "bottleneck"}.
 
     `alone` is the step of one worker with a batch of B samples. `step` is the step of the workers together: with
     `mode` "strong" they have B samples in all, with "weak" each of them has B. `silent` is the same step without AllReduce.

@@ -154,7 +154,7 @@ def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_
                 "powersgd-2": 4 * (2 * edges + biases)}  # fmt: skip
     assert {name: row["bytes_per_step"] for name, row in rows.items()} == expected
     assert rows["powersgd-1"]["bytes_first_step"] == 4 * parameters, "it begins later"
-    assert run.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
+    assert run.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP accepts this hook with NCCL only"}]
     plain = rows.pop("none")
     for row in rows.values():
         compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])  # else it is too short to be measured

@@ -43,8 +43,8 @@ LABELS = struct.pack(">HBBI", 0, 8, 1, 1) + b"\1"
     [
         (b"", LABELS, "is not an idx file of unsigned bytes (it begins with nothing)"),
         (b"\x89PNG\r\n", LABELS, "is not an idx file of unsigned bytes (it begins with 89504e47)"),
-        (IMAGES[:10], LABELS, "do not hold what its head promises, nothing"),
-        (IMAGES + b"abc", LABELS, "19 bytes do not hold what its head promises, 1x2x2"),
+        (IMAGES[:10], LABELS, "are not what its header promises, nothing"),
+        (IMAGES + b"abc", LABELS, "19 bytes are not what its header promises, 1x2x2"),
         (IMAGES + b"abcd", LABELS[:7] + b"\2\0\1", "(1, 2, 2) images and (2,) labels do not belong together"),
         (struct.pack(">HBBIII", 0, 8, 3, 1, 33, 2) + b"a" * 66, LABELS, "pictures of 33x2 are larger than 32x32"),
         (struct.pack(">HBBIII", 0, 8, 3, 0, 2, 2), LABELS[:7] + b"\0", "do not belong together"),

@@ -1,4 +1,5 @@
-"""The same in the other direction of the ring, on a padded copy in equal chunks, with both messages of a step in one batch."""
+"""The same AllReduce in the other direction of the ring, on a padded copy in equal chunks, with both messages of a step in one
+batch."""
 
 from __future__ import annotations
 
