@@ -1,5 +1,4 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number gives a different
-question."""
+"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number gives another."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """The worker that launcher.py starts: a process that reads from its environment who it is, meets the others, and reports.
 
-You will learn that a rank is told everything: nothing in here counts processes or looks for other nodes You will produce a line
-from each process; rank 0 writes rank_table.txt and metrics.json Run it python launcher.py (it starts this file); or by hand, in
-two terminals: export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 RANK=0 NODE_RANK=0
-python worker.py (and in the other: RANK=1 NODE_RANK=1 python worker.py) torchrun --nproc-per-node=4 worker.py (another
-launcher, the same table) Your part start only one of the two, and see what it waits for, and for how long Reading
-modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"
+You will learn    that a rank is told everything: nothing in here counts processes or looks for other nodes
+You will produce  a line from each process; rank 0 writes rank_table.txt and metrics.json
+Run it            python launcher.py (it starts this file); or by hand, in two terminals:
+                  export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
+                  RANK=0 NODE_RANK=0 python worker.py          (and in the other: RANK=1 NODE_RANK=1 python worker.py)
+                  torchrun --nproc-per-node=4 worker.py        (another launcher, the same table)
+Your part         start only one of the two, and see what it waits for, and for how long
+Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"
 """
 
 from __future__ import annotations

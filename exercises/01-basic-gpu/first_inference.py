@@ -1,10 +1,11 @@
 """First inference: an engine loads a language model, a client sends it requests over HTTP and times the answers.
 
-You will learn how long loading takes; time to first token and time per token; why a longer answer takes longer, and by how much
-You will produce the generated text; times of the first (cold) and of warm requests; metrics.json Run it python
-first_inference.py --model tiny python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens
-100 Your part write summarise in my_latencies.py; predict the time of 100 tokens from TTFT and TPOT, then measure it Reading
-modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
+You will learn    the time to load, to the first token and per token; why a longer answer takes longer, and by how much
+You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
+Run it            python first_inference.py --model tiny
+                  python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100
+Your part         write summarise in my_latencies.py; predict the time of 100 tokens from TTFT and TPOT, then measure it
+Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
 """
 
 from __future__ import annotations

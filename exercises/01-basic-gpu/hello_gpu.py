@@ -1,9 +1,11 @@
 """Hello GPU: is there one, how do you use it, and when is it worth it? Two matrix products give the answer.
 
-You will learn how to find a GPU; why the first call is slow; why to time a GPU with events; when copying cancels the gain You
-will produce times of a small and a large product: reference, first call, warm, warm with copies; metrics.json Run it python
-hello_gpu.py python hello_gpu.py --small 200 --size 3000 --dtype float16 Your part write in my_timer.py what bench.py does here;
-find the size from which the GPU pays off Reading modules/01-basic-gpu/lesson.md, "Why is the GPU faster?"
+You will learn    how to find a GPU; why the first call is slow; why to time a GPU with events; when copying cancels the gain
+You will produce  times of a small and a large product: reference, first call, warm, warm with copies; metrics.json
+Run it            python hello_gpu.py
+                  python hello_gpu.py --small 200 --size 3000 --dtype float16
+Your part         write in my_timer.py what bench.py does here; find the size from which the GPU pays off
+Reading           modules/01-basic-gpu/lesson.md, "Why is the GPU faster?"
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """First job: what Slurm tells a batch job, and proof that the job has the GPU that it asked for to itself.
 
-You will learn what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long You will produce
-one line about where the job runs, and a matrix product timed there; job-NUMBER.json Run it gpucourse run 2.1 (one job)
-gpucourse run 2.1 --set jobs=5 (five together: some of them wait) sbatch job.sbatch (by hand: the file is in the folder of each
-run) Your part write the batch file itself: my_job.sbatch Reading modules/02-slurm/lesson.md, "One job, then five"
+You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
+You will produce  one line about where the job runs, and a matrix product timed there; job-NUMBER.json
+Run it            gpucourse run 2.1                      (one job)
+                  gpucourse run 2.1 --set jobs=5         (five together: some of them wait)
+                  sbatch job.sbatch                      (by hand: the file is in the folder of each run)
+Your part         write the batch file itself: my_job.sbatch
+Reading           modules/02-slurm/lesson.md, "One job, then five"
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
 """In the session: load a model from its file and use it, on the GPU that Slurm gave to this terminal.
 
-You will learn what an interactive job is good for, what it holds while you think, and how to see that it is released You will
-produce a transcript of your session; inference.json with the model's answers Run it gpucourse run 2.2 (a terminal on a node;
-then, there:) python session.py nvidia-smi; squeue; echo $CUDA_VISIBLE_DEVICES exit Your part write the line with srun:
-my_srun.sh Reading modules/02-slurm/lesson.md, "A terminal on a node"
+You will learn    what an interactive job is good for, what it holds while you think, and how to see that it is released
+You will produce  a transcript of your session; inference.json with the model's answers
+Run it            gpucourse run 2.2                      (a terminal on a node; then, there:)
+                  python session.py
+                  nvidia-smi; squeue; echo $CUDA_VISIBLE_DEVICES
+                  exit
+Your part         write the line with srun: my_srun.sh
+Reading           modules/02-slurm/lesson.md, "A terminal on a node"
 """
 
 from __future__ import annotations

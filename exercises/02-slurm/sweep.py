@@ -1,11 +1,12 @@
-"""Job arrays: one script, one task for each value, and everything else the same, so that only one thing can make the losses
-differ.
+"""Job arrays: one script, one task for each value, and everything else the same, so that only the value can change the loss.
 
-You will learn what --array does; SLURM_ARRAY_TASK_ID; why the seed must be fixed; what a dependent job is for You will produce
-a file for each task with its losses and time; a table and a plot of all; the best value, if one stands out Run it gpucourse run
-2.4 (learning rates) gpucourse run 2.4 --set sweep=batch_size --set values=16,32,64,128 (batch sizes) python sweep.py
---values=0.002 (one value, by hand or for this task alone) Your part write the batch file itself: my_array.sbatch Reading
-modules/02-slurm/lesson-2-machines.md, "Arrays" and "Which value is best?"
+You will learn    what --array does; SLURM_ARRAY_TASK_ID; why the seed must be fixed; what a dependent job is for
+You will produce  a file for each task with its losses and time; a table and a plot of all; the best value, if one stands out
+Run it            gpucourse run 2.4                                                            (learning rates)
+                  gpucourse run 2.4 --set sweep=batch_size --set values=16,32,64,128           (batch sizes)
+                  python sweep.py --values=0.002                   (one value, by hand or for this task alone)
+Your part         write the batch file itself: my_array.sbatch
+Reading           modules/02-slurm/lesson-2-machines.md, "Arrays" and "Which value is best?"
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Communication profiling: how long each collective takes at each size, and which bandwidth that is.
 
-You will learn how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read latency
-and bandwidth from a sweep; the size from which a link is fully used (the plateau) You will produce a line for each size;
-metrics.json with times, bandwidths, the fitted line and the plateau of each collective Run it torchrun --nproc-per-node=2
-communication_profile.py --max-bytes 16777216 --factor 4 (two ranks here) torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1
---master-addr=10.0.0.1 --master-port=29500 \\ communication_profile.py --link-gbps 10 (on the first node; --node-rank=1 on the
-second) Your part my_bandwidth.py, the formula of the bus bandwidth; then predict the time of 256 MiB from the fitted line
-Reading modules/03-parallel-computing/lesson.md, "What an AllReduce costs" and "Which bandwidth?"
+You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
+                  latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
+You will produce  a line for each size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
+Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
+Your part         my_bandwidth.py, the formula of the bus bandwidth; then predict the time of 256 MiB from the fitted line
+Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs" and "Which bandwidth?"
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which compression pays off. Only
-formulas."""
+"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which it pays off. Only formulas."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """Data parallel training: every rank trains on its own share of the data, and all hold the same model.
 
-You will learn what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a speed-up
-fairly (strong and weak scaling); how much of a step is communication You will produce a line per epoch and rank; metrics.json
-with losses, proofs of agreement, and the comparison with one rank Run it python ddp_training.py --batch-size 128 --hidden 512
---steps 30 --samples 4096 (a world of one) torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512 (two ranks
-here) torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\ ddp_training.py (on the
-first node; --node-rank=1 on the second) Your part my_ddp.py, your own DDP; then change the batch size and the layers in `build`
-Reading modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
+You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
+                  speed-up fairly (strong and weak scaling); how much of a step is communication
+You will produce  a line per epoch and rank; metrics.json with losses, proofs of agreement, and the comparison with one rank
+Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 30 --samples 4096    (a world of one)
+                  torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           ddp_training.py                 (on the first node; --node-rank=1 on the second)
+Your part         my_ddp.py, your own DDP; then change the batch size and the layers in `build`
+Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Distributed hello: processes find each other, each gets a number, and all agree on a sum.
 
-You will learn what a process group, a rank and a world size are; what AllReduce does; how long it takes for each tensor size
-You will produce one line from each rank with the value before and after; metrics.json with the sync time of each size Run it
-python distributed_hello.py (a world of one) torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000 (two ranks, one
-machine) torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\ distributed_hello.py
-(on the first node; --node-rank=1 on the second) Your part my_ring.py, your own AllReduce; then change --elements, to see why
-small tensors all take the same time Reading modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
+You will learn    what a process group, a rank and a world size are; what AllReduce does; how long it takes for each tensor size
+You will produce  one line from each rank with the value before and after; metrics.json with the sync time of each size
+Run it            python distributed_hello.py                                             (a world of one)
+                  torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           distributed_hello.py                     (on the first node; --node-rank=1 on the second)
+Your part         my_ring.py, your own AllReduce; then change --elements, to see why small tensors all take the same time
+Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 
 from __future__ import annotations

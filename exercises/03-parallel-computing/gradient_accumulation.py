@@ -1,13 +1,14 @@
 """Gradient accumulation: the step of a large batch, from small batches one after another.
 
-You will learn how a batch that does not fit becomes several that do; why DDP must not synchronise in between (no_sync); which
-weight each piece has, even in a last group that is not full You will produce a comparison of four ways: all-reduce calls,
-bytes, time, peak memory, and the error of each gradient Run it python gradient_accumulation.py --micro-batch 32
---accumulation-steps 4 --hidden 512 (a world of one) torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32
---hidden 512 (two ranks here) torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
-gradient_accumulation.py (on the first node; --node-rank=1 on the second) Your part my_group.py, your own group with no_sync;
-predict calls and bytes for --accumulation-steps 8 Reading modules/03-parallel-computing/lesson-2-training.md, "Gradient
-accumulation"
+You will learn    how a batch that does not fit becomes several that do; why DDP must not synchronise in between
+                  (no_sync); which weight each piece has, even in a last group that is not full
+You will produce  a comparison of four ways: all-reduce calls, bytes, time, peak memory, and the error of each gradient
+Run it            python gradient_accumulation.py --micro-batch 32 --accumulation-steps 4 --hidden 512        (a world of one)
+                  torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           gradient_accumulation.py        (on the first node; --node-rank=1 on the second)
+Your part         my_group.py, your own group with no_sync; predict calls and bytes for --accumulation-steps 8
+Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient accumulation"
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Communication optimisation: gradients in fewer bytes: how many bytes, at the price of how much time, and on which links it
+"""Communication optimisation: sending gradients in fewer bytes. The bytes, the time that this takes, and the links on which it
 pays off.
 
-You will learn what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be judged together You
-will produce a row for each hook: bytes really sent, step time, loss after equal steps, the link speed below which it pays off
-Run it torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128 (two ranks here) torchrun --nnodes=2
---node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\ gradient_compression.py (on the first node;
---node-rank=1 on the second) Your part `half_hook` in my_hook.py; predict the bytes of PowerSGD of rank 2 for your own --hidden
-Reading modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
+You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be judged together
+You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off
+Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           gradient_compression.py                     (on the first node; --node-rank=1 on the second)
+Your part         `half_hook` in my_hook.py; predict the bytes of PowerSGD of rank 2 for your own --hidden
+Reading           modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Hybrid parallelism: copies of a transformer (data parallel), each of them cut into slices (tensor parallel).
 
-You will learn what a device mesh is, and which ranks communicate in it; how a layer is cut into columns, then rows; how much
-memory, how many messages and how much time each layout needs You will produce the coordinates of each rank; proof that every
-layout trains like one process; a table row for each Run it torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64
---length 32 --layers 2 --steps 5 (four ranks) torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1
---master-port=29500 \\ hybrid_parallelism.py (two GPUs each; on the first node, --node-rank=1 on the second) Your part `cut`,
-`column_linear`, `row_linear` and PLAN in my_slices.py; then take the MLP out of PLAN here, and explain Reading
-modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
+You will learn    what a device mesh is, and which ranks communicate in it; how a layer is cut into columns, then rows; how much
+                  memory, how many messages and how much time each layout needs
+You will produce  the coordinates of each rank; proof that every layout trains like one process; a table row for each
+Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
+                           hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
+Your part         `cut`, `column_linear`, `row_linear` and PLAN in my_slices.py; then take the MLP out of PLAN here, and explain
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Your part of 3.2: your own data parallel training, as DistributedDataParallel does it.
 
-You will learn where the gradients of all ranks become one, and why that takes less time than it seems: backward overlaps it You
-will produce `share_gradients`, which gives every rank the same gradients as DistributedDataParallel Try it gpucourse try 3.2
-Your part the body of `share_gradients`; keep its name and its parameter Reading
-modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel"
+You will learn    where the gradients of all ranks become one, and why that takes less time than it seems: backward overlaps it
+You will produce  `share_gradients`, which gives every rank the same gradients as DistributedDataParallel
+Try it            gpucourse try 3.2
+Your part         the body of `share_gradients`; keep its name and its parameter
+Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel"
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Your part of 3.5: the step of a large batch, computed in micro-batches that send their gradients once.
 
-You will learn which weight each piece has, even in a last group that is not full, and where no_sync begins and ends You will
-produce `one_group`: the gradient of the big batch, with the all-reduces of one backward pass Try it gpucourse try 3.5 Your part
-the body of `one_group`; keep its name and its parameters Reading modules/03-parallel-computing/lesson-2-training.md, "Gradient
-accumulation"
+You will learn    which weight each piece has, even in a last group that is not full, and where no_sync begins and ends
+You will produce  `one_group`: the gradient of the big batch, with the all-reduces of one backward pass
+Try it            gpucourse try 3.5
+Your part         the body of `one_group`; keep its name and its parameters
+Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient accumulation"
 """
 
 from __future__ import annotations

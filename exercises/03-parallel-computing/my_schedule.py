@@ -1,9 +1,10 @@
 """Your part of 3.6: the order in which a stage of a pipeline works with 1F1B.
 
-You will learn why a stage runs one micro-batch backward before it starts the next one, and how many it must hold meanwhile You
-will produce the order of every stage, for any number of stages and micro-batches Try it gpucourse try 3.6 Your part the body of
-`order_of_stage`; keep its name and its parameters Reading modules/03-parallel-computing/lesson-3-dividing.md, "The pipeline and
-its bubble"
+You will learn    why a stage runs one micro-batch backward before it starts the next one, and how many it must hold meanwhile
+You will produce  the order of every stage, for any number of stages and micro-batches
+Try it            gpucourse try 3.6
+Your part         the body of `order_of_stage`; keep its name and its parameters
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The pipeline and its bubble"
 """
 
 from __future__ import annotations

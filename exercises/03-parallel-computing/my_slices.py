@@ -1,9 +1,10 @@
 """Your part of 3.9: a layer that is split over ranks and equals the whole layer, forward and backward.
 
-You will learn which part of a matrix a rank holds; where a sum is needed, forward and backward, and where none is You will
-produce a column-parallel and a row-parallel linear layer, and the plan of which layers of a transformer are which Try it
-gpucourse try 3.9 Your part PLAN, and the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
-Reading modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
+You will learn    which part of a matrix a rank holds; where a sum is needed, forward and backward, and where none is
+You will produce  a column-parallel and a row-parallel linear layer, and the plan of which layers of a transformer are which
+Try it            gpucourse try 3.9
+Your part         PLAN, and the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
 from __future__ import annotations

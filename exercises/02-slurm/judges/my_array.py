@@ -1,5 +1,4 @@
-"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate that each task of the array would
-use."""
+"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate that each task would use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and when each all-reduce begins
-and ends."""
+"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and the timing of all-reduces."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Judges my_group.py of 3.5: the step must be that of the big batch, apart from rounding; and how often the gradients were
-sent."""
+"""Judges my_group.py of 3.5: the step of the big batch, apart from rounding, and how often gradients were sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between them must equal whole layers, forward
-and backward."""
+"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between them must equal whole layers."""
 
 from __future__ import annotations
 

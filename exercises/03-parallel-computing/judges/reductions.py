@@ -1,5 +1,4 @@
-"""Watches the all-reduces of a rank along with the steps of its backward pass, and provides a small model that marks these
-steps.
+"""Watches the all-reduces of a rank and the steps of its backward pass, which a small model marks.
 
 The result of an all-reduce is put into the caller's tensor only at the wait for it. So code that reads or changes a gradient
 too early is wrong in every try, and not only now and then.
