@@ -95,9 +95,7 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
 
 
 # --- the experiment: every size is first checked, then timed -----------------------------------------------------------
-args.link_gbps = args.link_gbps or float(
-    os.environ.get("GPUCOURSE_LINK_GBPS", "0")
-)  # simulated, with a speed that the lab sets
+args.link_gbps = args.link_gbps or float(os.environ.get("GPUCOURSE_LINK_GBPS", "0"))  # simulated, with a set speed
 burst = int(os.environ.get("GPUCOURSE_LINK_BURST_BYTES", "0"))  # bytes that such a link passes before it slows down
 scatters, link = can_scatter(), args.link_gbps / 8 or None  # bits to bytes
 largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, what is expected

@@ -1,5 +1,4 @@
-"""Communication optimisation: sending gradients in fewer bytes. The bytes, the time that this takes, and the links on which it
-pays off.
+"""Communication optimisation: gradients sent in fewer bytes, the time that this takes, and the links on which it pays off.
 
 You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be judged together
 You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off

@@ -81,8 +81,8 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
 
 # --- one way of training, on a mesh or alone ---------------------------------------------------------------------------------
 def average_over_copies(model: nn.Module, copies: DeviceMesh) -> None:
-    """Average the gradients explicitly, as data parallelism does: one AllReduce for this slice, among the ranks that hold
-    it."""
+    """Average the gradients explicitly, as data parallelism does: one AllReduce for all gradients of this slice, among its
+    ranks."""
     gradients = [local(weight.grad) for weight in model.parameters()]
     bucket = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(bucket, group=copies.get_group())
@@ -179,7 +179,7 @@ if rank == 0:
     titles |= {"median_ms": "step ms", "tokens_per_s": "tokens/s", "loss_error": "loss off"}
     bench.say_table(metrics["compared"], titles)
     if device.type == "cpu":
-        say("Bytes, messages and losses hold anywhere. The times do not: on loopback, no links inside a node are faster.")
+        say("Bytes, messages and losses hold anywhere. The times do not: on loopback, links inside a node are not faster.")
     path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

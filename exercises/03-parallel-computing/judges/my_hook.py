@@ -182,7 +182,7 @@ def _gradients(number: int) -> list[float]:
     """Return the value of each element of a bucket on ranks 0 and 1, in every step: float16 rounds it down in bucket 0 and up
     in bucket 1.
 
-    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
     step = 2.0**-10  # of float16 between 1 and 2
     return [1 + 0.49 * step if number == 0 else 1.5 - 0.49 * step, 0.0]
@@ -229,7 +229,7 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
     """Return the largest error of the sum of the means, times the ranks, with different gradients near 1 in each step.
 
-    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
     import torch
 

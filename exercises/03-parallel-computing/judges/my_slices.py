@@ -20,7 +20,7 @@ WAYS = {
         ('"attention.out": "rows"', '"attention.out": "columns"'),
     ),
     "wrong-dimension": Way(
-        "rank {rank} of {size} holds a slice of {given} for {how}, expected {right}: torch stores a weight as (outputs, "
+        "rank {rank} of {size} holds a slice of {given} for {how} instead of {right}: torch stores a weight as (outputs, "
         "inputs), so columns are slices of dimension 0, and rows of dimension 1",
         (
             'weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]\n    return weight.chunk(size, dim=1)[rank], bias',

@@ -145,7 +145,7 @@ def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evide
         return advice
     if evidence.trouble or evidence.changed:
         return (
-            f"run it again: {evidence.trouble or f'changed after the run: {evidence.changed[0]}'}",
+            f"run it again: {evidence.trouble or f'{evidence.changed[0]} changed after the run'}",
             f"gpucourse run {exercise.id}",
         )
     if bad:

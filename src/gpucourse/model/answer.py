@@ -38,8 +38,8 @@ class AnswerResult:
 class PredictionResult:
     """A prediction and the run's measurement, both as text with units; `measurement` is empty if it was not measured.
 
-    `ratio` is the predicted number divided by the measured one, if both are above 0; `difference` says by how much they differ,
-    or why they could not be compared.
+    `ratio` is the predicted number divided by the measured number, if both are above 0; `difference` says by how much they
+    differ, or why they could not be compared.
     """
 
     id: str

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-"""Variables that make NCCL use ordinary sockets. Otherwise it would look for EFA, then for InfiniBand, and complain about each.
-"""
+"""Variables that make NCCL use ordinary sockets. Otherwise it would look for EFA, then InfiniBand, and complain about each."""
 
 Phase = Literal["creating", "ready", "failed", "destroying"]
 

@@ -21,7 +21,7 @@ _EXTRAS = {"triton": "kernels"}
 
 
 def advised_extra(package: str) -> str:
-    """Return the extra of gpucourse that installs a package: the usual one, or another for large packages."""
+    """Return the extra of gpucourse that installs a package: the usual extra, or another for large packages."""
     return _EXTRAS.get(package, USUAL)
 
 

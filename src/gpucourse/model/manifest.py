@@ -1,4 +1,4 @@
-"""The manifest of a module, which a person writes. Strict: an unknown key, a wrong type or a bad value is a complaint.
+"""The manifest of a module, which a person writes. Reading is strict: an unknown key, a wrong type or a bad value is an error.
 
 The JSON Schema that editors use is generated from these classes (`course.schema`).
 """
@@ -108,8 +108,8 @@ class LearnerPart(Strict):
     """A part that the learner writes in one file. The course's judge checks it in a separate process, or checks of the run
     judge it.
 
-    The judge is `judges/<file>` next to the exercises' scripts (for a file that is not Python, the name ends in .py as well),
-    the solution is `solutions/<file>`, and another right solution is `solutions/other/<file>`.
+    The judge is `judges/<file>` next to the exercises' scripts (with the ending .py, even for a file that is not Python), the
+    solution is `solutions/<file>`, and another right solution is `solutions/other/<file>`.
     """
 
     id: Slug = Field(description="its name, which rubrics and messages use")
@@ -148,8 +148,8 @@ class CodeFault(Strict):
 
 
 class Deliverable(Strict):
-    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if only a
-    run on a GPU produces it."""
+    """A file that the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if
+    only a run on a GPU produces it."""
 
     title: Text = Field(description="what it is")
     source: RelativePath = Field(

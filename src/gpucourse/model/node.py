@@ -49,7 +49,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Return its name in messages: the one that the learner typed, else its name in the lab."""
+        """Return its name in messages: the name that the learner typed, or else its name in the lab."""
         return self.typed or self.name
 
     @property
@@ -67,7 +67,7 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """Return the node at which the others meet; the first one if no node is marked as the head."""
+        """Return the node at which the others meet; the first node if none is marked as the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:

@@ -19,7 +19,7 @@ LETTERS = "abcdefgh"
 
 
 class Question(Strict):
-    """A question about what the learner just saw, in one of four kinds.
+    """A question of one of four kinds, about what the learner just saw.
 
     `text` (the default): free text, kept for a person, who judges it by `look_for`. `numeric`: a number that is compared with
     what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or

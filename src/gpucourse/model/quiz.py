@@ -64,7 +64,7 @@ class Quiz(Strict):
 
 @dataclass(kw_only=True)
 class Tries:
-    """`quiz.json`: every attempt, oldest first. At most the newest one is still open."""
+    """`quiz.json`: every attempt, oldest first. Only the newest may still be open."""
 
     version: int = 1
     tries: list[Try] = field(default_factory=list)

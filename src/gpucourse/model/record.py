@@ -1,4 +1,4 @@
-"""The record of a run. Stored as JSON by `workspace`; readers ignore unknown keys."""
+"""The record of a run. `workspace` stores it as JSON; readers ignore unknown keys."""
 
 from __future__ import annotations
 
@@ -299,8 +299,8 @@ class RunRecord:
 
 
 def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
-    """Return the subject of each run, by the run's id. If a learner's scripts in different folders have the same name, they get
-    as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
+    """Return the subject of each run, by the run's id. A learner's scripts with the same name in different folders are named by
+    as much of their paths as is needed: `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
     listed = list(records)
     for record in listed:

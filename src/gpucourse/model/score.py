@@ -16,7 +16,7 @@ NO_RUN = "no run yet"
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """The progress in an exercise: whether it has a good run, its learner's parts have passed, and every question has an
+    """The progress in an exercise: whether it has a good run, the learner's parts have passed, and every question has an
     answer. A sign is None if the exercise does not require it."""
 
     ran: bool

@@ -10,7 +10,7 @@ from gpucourse.model.node import Mode
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value and its run. `state` is the run's; `error` says why there is no run, or how it was lost."""
+    """One value and its run. `state` is the run's state; `error` says why there is no run, or how it was lost."""
 
     value: object
     run: str | None = None

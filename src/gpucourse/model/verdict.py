@@ -82,7 +82,7 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; an open one is left out. `tried`
+    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; open parts are left out. `tried`
     is the time when `try` last judged a part that is not open."""
 
     version: int = 1
@@ -94,7 +94,7 @@ class KeptParts:
 class ExerciseVerdict:
     """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed.
 
-    `parts` are the learner's own; the word does not cover them.
+    `parts` are the results of the learner's parts, which the word does not cover.
     """
 
     version: int = 1

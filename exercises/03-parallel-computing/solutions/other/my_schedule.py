@@ -1,5 +1,5 @@
-"""The same order by a rule for each moment: run forward while there is room for one more micro-batch, else run the oldest
-back."""
+"""The same order by a rule for each moment: run forward while there is room for another micro-batch, else the oldest
+backward."""
 
 from __future__ import annotations
 
