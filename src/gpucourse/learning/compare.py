@@ -114,7 +114,7 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
     many = len({record.own_script for record in records})
     return Comparison(
         exercise=records[0].subject,
-        title="your own script" if many == 1 else f"{many} scripts of your own with one name",
+        title="your own script" if many == 1 else f"{many} scripts of your own with the same name",
         mode=mode,
         labels=labels,
         records=tuple(records),

@@ -44,7 +44,7 @@ class RehearsalPlace:
 
 def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
     """Run every exercise of these modules (of all, if none is named), one after the other, and yield each result as soon as it
-    is there.
+    is ready.
 
     Raises UsageError for an unknown module. Whatever happens, nothing keeps running afterwards.
     """

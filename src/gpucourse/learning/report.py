@@ -1,4 +1,4 @@
-"""`report`: the final project, made from the learner's own runs and words. It names missing items, and never invents them."""
+"""`report`: the final project, made from the learner's own runs and words. Missing items are named, never invented."""
 
 from __future__ import annotations
 

@@ -116,6 +116,6 @@ def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None
     assert "a/train.py" in listed
     assert "b/train.py" in listed
     output = learning.types("compare", first.id, second.id).out
-    assert "train.py 2 scripts of your own with one name, compared" in output
+    assert "train.py 2 scripts of your own with the same name, compared" in output
     assert f"{first.id} script a/train.py" in " ".join(output.split())
     assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out

@@ -1,4 +1,4 @@
-"""The learner's edits of the scripts in the runs that count, and the handed-in parts; and a bundle with its points and these
+"""The learner's edits of the scripts in the runs that count, the handed-in parts, and a bundle with its points and these
 edits."""
 
 from __future__ import annotations
