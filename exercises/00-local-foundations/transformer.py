@@ -31,7 +31,8 @@ class TinyTransformer(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention fetches from the characters before; then a small network works on the result, for each position separately."""
+    """Attention fetches values from earlier characters; then a small network works on the result, separately for each
+    position."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

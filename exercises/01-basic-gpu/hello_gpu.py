@@ -116,7 +116,7 @@ def experiment(n: int) -> dict:
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """Do the same without the product."""
+        """Make the same copies without computing the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 

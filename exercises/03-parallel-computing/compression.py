@@ -38,7 +38,7 @@ def count_wire_bytes(size: float, ranks: int) -> float:
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
     """Return the link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression
-    pays.
+    pays off.
 
     Return None if compressing took no measurable time or saves nothing: there is then no such speed.
     """

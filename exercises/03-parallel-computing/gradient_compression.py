@@ -95,14 +95,14 @@ def why_not(name: str) -> str | None:
     return next((answer for answer in world.gather(reason) if answer), None)
 
 
-# --- one training: the same model and data every time, only the hook differs ------------------------------------------------
+# --- one training run: the same model and data every time, only the hook differs --------------------------------------------
 def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
     torch.manual_seed(SEED)
     width = args.hidden
     layers = (nn.Linear(PIXELS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
     model = DistributedDataParallel(nn.Sequential(*layers).to(device), process_group=group, bucket_cap_mb=args.bucket_mb)
     state, hook = group, HOOKS[name][0]
-    if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short training would compress nothing
+    if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short run would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
     model.register_comm_hook(state, hook)

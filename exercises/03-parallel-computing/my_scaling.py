@@ -20,7 +20,7 @@ def take_apart(mode: str, workers: int, alone: Times, step: Times, silent: Times
     Each is (low, median, high).
 
     "speedup": samples per second of all workers together, divided by those of one worker, by the medians.
-    "efficiency": the speed-up in percent of the perfect one.
+    "efficiency": the speed-up in percent of the perfect speed-up.
     "serial": the serial share of the work by Karp and Flatt, 0.25 for a quarter.
     "bottleneck": "communication" or "slower computing", whichever added more to the ideal step, by the medians. None if
     neither can be named: if the larger of the two losses, or the difference between the two, is not above the noise. The

@@ -17,6 +17,6 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     of one step; rows come in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s":
     seconds}. The first `w` steps set up memory and connections, and do not count. A step is over when its slowest rank has
     finished, so it takes as long as that rank computes and communicates. Use the median step, because some step is always slow
-    by accident. The batch of all ranks together may differ between the two trainings, so compare samples per second.
+    by accident. The batch of all ranks together may differ between the two runs, so compare samples per second.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

@@ -52,7 +52,7 @@ if min(args.batch_size, args.images, args.epochs, args.width) < 1:
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
-torch.backends.cudnn.deterministic = True  # two trainings are compared loss by loss
+torch.backends.cudnn.deterministic = True  # two training runs are compared loss by loss
 rank_batch = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
 batch = rank_batch * size  # of one worker alone: the batch size, cut so that it divides among the ranks
 least_images, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
@@ -102,7 +102,7 @@ def evaluate(model: nn.Module) -> tuple[float, float]:
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
 
 
-# --- the experiment: trainings from the same start, the first one by one worker alone ------------------------------------
+# --- the experiment: training runs from the same start, the first by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
     """Train a fresh model with `count` pictures per worker and step; return how long it took, and what it learned."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)

@@ -1,5 +1,4 @@
-"""Judges my_shares.py of 0.2 by the samples of every rank: any split that is complete, even and reshuffled each epoch is
-right."""
+"""Judges my_shares.py of 0.2 by the samples of every rank: any complete, even split that is reshuffled each epoch is right."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def judge(part: Part) -> None:
     queue = Queue()
 
     class Event:
-        """A mark in the queue: it has the time at which the work before it is done."""
+        """A mark in the queue, with the time at which the work before it is done."""
 
         def __init__(self, **_: object) -> None:
             self.at = 0.0

@@ -97,7 +97,7 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """Return the scores of what comes after a text, of which no two are the same."""
+    """Return the scores of the tokens that may come after a text; no two scores are the same."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
@@ -166,7 +166,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """Return the tokens that result from an empty cache at each token after the first."""
+    """Return the tokens that result from an empty cache for each token after the first."""
     tokens = _write(prompt, 1, score)
     while len(tokens) < count:
         scores = score(tokens[-1:])

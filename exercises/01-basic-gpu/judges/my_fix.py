@@ -76,7 +76,7 @@ WAYS = {
 
 
 class Table:
-    """A table that is computed as it is read, and counts what is read: its row r is row r mod 97 of the pattern."""
+    """A table that is computed while it is read, and counts the rows read. Its row r is row r mod 97 of the pattern."""
 
     def __init__(self, part: Part, rows: int) -> None:
         self.part, self.rows, self.read, self.largest = part, rows, 0, 0

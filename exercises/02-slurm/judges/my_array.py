@@ -57,7 +57,7 @@ WAYS = {
         ("${rates[$SLURM_ARRAY_TASK_ID]}", "$rates"),
     ),
     "all-in-each": Way(
-        "each task runs all four trainings, so the array does everything four times. All tasks run the same file; each "
+        "each task trains with all four rates, so the array does everything four times. All tasks run the same file; each "
         "picks its one value by SLURM_ARRAY_TASK_ID",
         (
             'python -u work/sweep.py "$@" --values="${rates[$SLURM_ARRAY_TASK_ID]}"',

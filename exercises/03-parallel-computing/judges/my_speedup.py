@@ -1,4 +1,4 @@
-"""Judges my_speedup.py of 3.4 on made-up trainings: a cold start, one delayed step, one slow rank, strong and weak."""
+"""Judges my_speedup.py of 3.4 on made-up training runs: a cold start, one delayed step, one slow rank, strong and weak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.judge import Case, Part, Way
 WAYS = {
     "cold": Way(
         "you counted the first {warm_up} steps: they set up memory, buckets and connections once, unlike the other "
-        "steps of a training",
+        "steps of a training run",
         ('row["step"] >= training["warm_up_steps"]', "True"),
     ),
     "mean": Way(
