@@ -141,8 +141,8 @@ def experiment(n: int) -> dict:
 
 speedups = [experiment(n) for n in (args.small, args.size)]
 for worth in speedups:
-    say(f"{worth['size']:>6}² {args.dtype}: {fast} {worth['speedup']:.1f} times as fast as {reference}, "
-        f"{worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
+    say(f"{worth['size']:>6}² {args.dtype}: {fast} was {worth['speedup']:.1f} times as fast as {reference}, "
+        f"and {worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
 
 if not on_gpu and speedups[1]["speedup"] < 1:
     say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")

@@ -72,16 +72,17 @@ def describe(value: Any, right: Any, tolerance: float) -> str:
     """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
     value, right = plain(value), plain(right)
     if len(str(right)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
-        return f"it gave {brief(value)}; {brief(right)} is right"
+        return f"it gave {brief(value)} instead of {brief(right)}"
     if is_list(value) and is_list(right) and len(value) != len(right):
-        return f"it gave {len(value)} items, {brief(value)}; {len(right)} are right, {brief(right)}"
+        return f"it gave {len(value)} items, {brief(value)}, instead of {len(right)}, {brief(right)}"
     leaves = list(_walk(value, right, ""))
     wrong = [(place, element, its) for place, element, its in leaves if not same(element, its, tolerance)]
     if len(leaves) < 2 or not wrong:
-        return f"it gave {brief(value)}; {brief(right)} is right"
+        return f"it gave {brief(value)} instead of {brief(right)}"
     place, element, its = wrong[0]
     return (
-        f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(element)}; {brief(its)} is right"
+        f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: "
+        f"it gave {brief(element)} instead of {brief(its)}"
     )
 
 
