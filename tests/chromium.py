@@ -150,8 +150,8 @@ class Tab:
 
     def texts(self, selector: str) -> list[str]:
         """Return the text of every visible element that the selector names."""
-        shown = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"
-        texts: list[str] = self.evaluate(f"{shown}.map(item => item.textContent.trim())")
+        visible_items = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"
+        texts: list[str] = self.evaluate(f"{visible_items}.map(item => item.textContent.trim())")
         return texts
 
     def complaints(self) -> list[Any]:

@@ -37,7 +37,7 @@ def table() -> str:
         estimates = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
         rates = " | ".join(f"{usd_per_hour(item):.2f}" for item in estimates)
         whole = [usd_per_hour(item) * need.hours for item in estimates]
-        sums = [before + now for before, now in zip(sums, whole, strict=True)]
+        sums = [total + cost for total, cost in zip(sums, whole, strict=True)]
         costs = " | ".join(f"{item:.2f}" for item in whole)
         lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
         days |= {line.rate.date for line in estimates[0]}
@@ -63,9 +63,9 @@ def syllabus() -> str:
 def _describe_module(module: Module, part: RubricPart) -> str:
     points = f"{part.points:g}" + {"course": "", "bonus": " bonus", "own": ", scored separately"}[part.counts]
     nodes = f"{module.lab.local.nodes}{' + head' if module.lab.scheduler == 'slurm' else ''}"
-    after = ", ".join(module.needs) or "–"
+    prerequisites = ", ".join(module.needs) or "–"
     start = f"| {module.id} {module.title} | {len(module.exercises)} | {module.hours:g} | {points} "
-    return f"{start}| {after} | {nodes} | {', '.join(_list_needs(module)) or 'nothing'} |"
+    return f"{start}| {prerequisites} | {nodes} | {', '.join(_list_needs(module)) or 'nothing'} |"
 
 
 def _list_needs(module: Module) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _list_needs(module: Module) -> Iterator[str]:
 def page_with(table: str, page: Path = PAGE) -> str:
     """Return the page, with this table in it."""
     text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+    head, _, remainder = text.partition(BEGIN)
+    return f"{head}{BEGIN}\n{table}\n{END}{remainder.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -35,20 +35,20 @@ def no_namespaces() -> Iterator[tuple[str, ...]]:
 
 
 def _forbid() -> None:
-    outside = os.getpid()
-    told, tells = os.pipe()
+    parent_pid = os.getpid()
+    read_end, write_end = os.pipe()
     helper = os.fork()
     if helper == 0:  # it stays outside: only from there may more than one's own number be let in
-        os.read(told, 1)
+        os.read(read_end, 1)
         root = os.geteuid() == 0
         for kind, number in (("uid", os.getuid()), ("gid", os.getgid())):
             if not root and kind == "gid":
-                Path(f"/proc/{outside}/setgroups").write_text("deny", encoding="ascii")
+                Path(f"/proc/{parent_pid}/setgroups").write_text("deny", encoding="ascii")
             row = _ALL if root else (number, number, 1)
-            Path(f"/proc/{outside}/{kind}_map").write_text(" ".join(map(str, row)), encoding="ascii")
+            Path(f"/proc/{parent_pid}/{kind}_map").write_text(" ".join(map(str, row)), encoding="ascii")
         os._exit(0)
     kernel.unshare(kernel.NEW_USER)
-    os.write(tells, b"\n")
+    os.write(write_end, b"\n")
     if os.waitpid(helper, 0)[1]:
         raise OSError("the numbers of users cannot be mapped")
     Path("/proc/sys/user/max_net_namespaces").write_text("0", encoding="ascii")

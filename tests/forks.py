@@ -59,15 +59,15 @@ class Fork:
         folder: Path,
         env: Mapping[str, str],
         *,
-        apart: bool = False,
+        has_own_stderr: bool = False,
         library: str = "",
         streams: Sequence[int] = (),
     ) -> None:
-        """Start it. `apart`: standard error is kept apart from standard output. `library`: what it has already, gpucourse for
-        a command and torch for a script where nothing is said. `streams`: its standard input, where it has one."""
+        """Start it. `has_own_stderr`: standard error is kept apart from standard output. `library`: what is already imported,
+        by default gpucourse for a command and torch for a script. `streams`: its standard input, if it has one."""
         self.args = list(words)
         self.returncode: Any = None  # as subprocess has it
-        self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + apart)]  # noqa: SIM115
+        self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + has_own_stderr)]  # noqa: SIM115
         outputs = (self._files[0].name, self._files[-1].name)
         request = {"words": self.args, "folder": str(folder), "env": dict(env), "outputs": outputs}
         library = library or ("gpucourse" if words[1] == "-m" else "torch")
@@ -147,10 +147,10 @@ class _Server:
 
     def start(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
         """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with there:
-            socket.send_fds(self._line, [json.dumps(request).encode()], [there.fileno(), *streams])
-        return here
+        parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with child_end:
+            socket.send_fds(self._line, [json.dumps(request).encode()], [child_end.fileno(), *streams])
+        return parent_end
 
 
 def start_server(library: str, path: str, door: socket.socket) -> subprocess.Popen[bytes]:
@@ -242,8 +242,8 @@ def serve(door: socket.socket) -> dict[str, Any] | None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for inherited in (wakes, wake):
                     os.close(inherited)
-                for other in (caller, *callers.values(), *lines, door):
-                    other.close()
+                for endpoint in (caller, *callers.values(), *lines, door):
+                    endpoint.close()
                 return {**json.loads(text), "streams": streams}
             for stream in streams:
                 os.close(stream)

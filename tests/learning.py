@@ -207,20 +207,20 @@ class Learning:
         return path
 
     def record(
-        self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **other: Any
+        self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **fields: Any
     ) -> RunRecord:
         """Return a run that ended, as `run` leaves it: files, verdict, deliverables, seal. One of another `state` is not
         sealed."""
         context = self.open_context()
-        script = other.get("own_script")
-        place = other.setdefault("place", runs.script_place(Path(script)) if script else None)
+        script = fields.get("own_script")
+        place = fields.setdefault("place", runs.script_place(Path(script)) if script else None)
         run_id = runs.new_run(context.paths, place or exercise)
         values: dict[str, Any] = {
             "id": run_id, "exercise": exercise, "module": "1", "stack": "01-local", "mode": mode, "launcher": "python",
             "state": "succeeded", "created": now_utc("milliseconds"), "nodes": ["node0"], "world_size": 1, "collected": True,
             "parameters": {"depth": 10},
         }  # fmt: skip
-        record = RunRecord(**(values | other))
+        record = RunRecord(**(values | fields))
         files = runs.files_of(context.paths, record)
         files.logs.mkdir()
         files.rank_log("node0", 0).write_text("found it\n")
@@ -305,6 +305,6 @@ def _make_stdin(text: str | io.StringIO | None) -> io.StringIO:
 
 @contextmanager
 def _replace_stdin(text: str | io.StringIO | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    with patch.context() as now:
-        now.setattr(sys, "stdin", _make_stdin(text))
+    with patch.context() as patcher:
+        patcher.setattr(sys, "stdin", _make_stdin(text))
         yield

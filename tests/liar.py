@@ -246,9 +246,9 @@ def nothing(_question: Question) -> bytes:
 
 def probe(question: Question, **changes: object) -> bytes:
     """Return what a node has."""
-    wanted = question.document
-    modules = dict.fromkeys(wanted["modules"], "2.6")
-    ports = [wanted["first_port"], wanted["first_port"] + 1]
+    request = question.document
+    modules = dict.fromkeys(request["modules"], "2.6")
+    ports = [request["first_port"], request["first_port"] + 1]
     return as_json({**PROBE, "modules": modules, "free_ports": ports, "clock": time.time(), **changes})
 
 
@@ -270,10 +270,10 @@ def parcel(
     files: dict[str, bytes],
     *,
     listing: dict[str, Any] | None = None,
-    changed: Sequence[str] = (),
-    more: Callable[[tarfile.TarFile], None] | None = None,
+    changed_files: Sequence[str] = (),
+    add_members: Callable[[tarfile.TarFile], None] | None = None,
 ) -> bytes:
-    """Return a tar as an honest agent sends it, with the members that `more` adds."""
+    """Return a tar as an honest agent sends it, with the members that `add_members` adds."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         honest: dict[str, Any] = {
@@ -284,9 +284,9 @@ def parcel(
         _add(tar, "listing.json", as_json({**honest, **(listing or {})}))
         for name, content in files.items():
             _add(tar, name, content)
-        if more is not None:
-            more(tar)
-        _add(tar, "closing.json", as_json(list(changed)))
+        if add_members is not None:
+            add_members(tar)
+        _add(tar, "closing.json", as_json(list(changed_files)))
     return out.getvalue()
 
 

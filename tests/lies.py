@@ -110,7 +110,7 @@ def _begin_file(name: str, size: int) -> bytes:
 
 
 _PACKS: dict[str, bytes] = {
-    "a secret as changed": parcel({"files/a": b"x"}, changed=[WAY_OUT, "../../run.json", "a"]),
+    "a secret as changed": parcel({"files/a": b"x"}, changed_files=[WAY_OUT, "../../run.json", "a"]),
     "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
     "a name beside files/": parcel({"../../run.json": b"pwned"}),
     "no tar at all": b"no tar at all" * 1000,

@@ -79,8 +79,8 @@ def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
         place = contents
         for name in path:
             place = place.setdefault(name, {})
-        before = place.get(last, [{} for _ in rows[:MOST_ROWS]])
-        place[last] = [old | {key: row.get(key) for key in keys} for old, row in zip(before, rows, strict=False)]
+        old_rows = place.get(last, [{} for _ in rows[:MOST_ROWS]])
+        place[last] = [old | {key: row.get(key) for key in keys} for old, row in zip(old_rows, rows, strict=False)]
     return contents
 
 

@@ -91,9 +91,9 @@ class SimulatedNodes:
 
     def drive(self, verb: str, name: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Call the driver as Terraform does."""
-        command, needed = self.command(verb, name)
+        command, variables = self.command(verb, name)
         return subprocess.run(
-            command, env={**needed, **environment}, capture_output=True, text=True, timeout=STUCK_S, check=False
+            command, env={**variables, **environment}, capture_output=True, text=True, timeout=STUCK_S, check=False
         )
 
     def up(self, name: str) -> Node:
@@ -102,7 +102,7 @@ class SimulatedNodes:
         assert result.returncode == 0, result.stderr
         node = self.read(name)
         self.nodes = sorted(
-            [node, *(other for other in self.nodes if other.name != name)], key=lambda other: int(other.name[4:])
+            [node, *(sibling for sibling in self.nodes if sibling.name != name)], key=lambda other: int(other.name[4:])
         )
         return node
 
@@ -142,9 +142,11 @@ class SimulatedNodes:
         """`user@address`."""
         return f"{self.node(name).user}@{self.node(name).address}"
 
-    def ssh(self, name: str, *command: str, more: Sequence[str] = (), stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def ssh(
+        self, name: str, *command: str, extra_options: Sequence[str] = (), stdin: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a command on a node with the system's own ssh."""
-        words = [need("ssh"), *self.options(name), *more, self.address(name), *command]
+        words = [need("ssh"), *self.options(name), *extra_options, self.address(name), *command]
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 
     def leftovers(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number asks a new one."""
+"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number gives another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Question:
 
 
 def ask(number: int) -> Question:
-    """Return the question with that number; it is the same each time."""
+    """Return the question with that number; a number always gives the same question."""
     chance = random.Random(number)
     nodes = chance.randint(3, 12)
     return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))

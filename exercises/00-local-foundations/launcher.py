@@ -29,9 +29,9 @@ MAX_RANKS = 32  # processes; each takes about 230 MB, because it loads torch
 # --- knobs ------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
 parser.add_argument("--nnodes", type=int, default=2, help="nodes to simulate")
-parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each; on a cluster one for each GPU")
+parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each node; on a cluster, one for each GPU")
 parser.add_argument("--question", type=int, default=1, help="number of the rank-range question")
-parser.add_argument("--answer", type=str, default="", help="your answer to it, first and last rank: 40-47")
+parser.add_argument("--answer", type=str, default="", help="your answer to the question, first and last rank: 40-47")
 args = parser.parse_args()
 world_size = args.nnodes * args.nproc_per_node
 if min(args.nnodes, args.nproc_per_node) < 1 or world_size > MAX_RANKS:
@@ -81,7 +81,7 @@ running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def stop(signal_number: int) -> None:
-    """End the processes when asked to end: a launcher leaves nothing behind."""
+    """End the processes when this one is asked to end: a launcher leaves nothing behind."""
     for process in running.values():
         process.terminate()
     sys.exit(128 + signal_number)

@@ -50,7 +50,7 @@ rank, size, device = world.rank, world.size, world.device
 source = torch.Generator().manual_seed(SEED)
 features = torch.randn(args.samples, FEATURES, generator=source)
 labels = (features @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
-numbers = torch.arange(args.samples)  # each sample carries its number, so that we can say who saw it
+numbers = torch.arange(args.samples)  # each sample includes its number, so that we can tell which rank saw it
 say(f"rank {rank} of {size}: process {os.getpid()} on {bench.node_label()} ({device})")
 
 
@@ -158,7 +158,7 @@ if rank == 0:
     ]
     side_by_side = bench.table(together, {key: key for key in together[0]})
     (out / "side_by_side.txt").write_text(side_by_side + "\n", encoding="utf-8")
-    say("\nThe loss of every step, rank beside rank\n" + "\n".join(side_by_side.splitlines()[:10]) + "\n")
+    say("\nThe loss of every step, ranks side by side\n" + "\n".join(side_by_side.splitlines()[:10]) + "\n")
     titles = {"rank": "rank", "samples": "samples", "first_samples": "first", "made": "made", "wrapped": "after DDP"}
     bench.say_table(rows, titles | {"trained": "trained", "loss_same_samples": "loss, same samples"})
     say(f"The losses differ because the samples do: given the same samples they differ by {loss_difference:g}.")

@@ -14,8 +14,9 @@ def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -
     """Return the numbers of the samples that `rank` uses in `epoch`, in order.
 
     The samples are numbered 0 to samples - 1, the ranks 0 to ranks - 1, and there may be fewer samples than ranks. Every rank
-    calls this with its own `rank` and the same other arguments, and receives nothing from the others. Together they get
-    every sample. All get the same number, as few as possible: if the samples do not divide evenly, some come twice. The order
-    is shuffled, differs from epoch to epoch and from seed to seed, and is the same on each call with the same arguments.
+    calls this with its own `rank` and the same other arguments, and receives nothing from the others. Together, the ranks get
+    every sample. All get the same number of samples, as few as possible: if the samples do not divide evenly, some are used
+    twice. The order is shuffled, differs from epoch to epoch and from seed to seed, and is the same on each call with the same
+    arguments.
     """
     raise NotImplementedError("choose_samples: how can all ranks shuffle in the same way without communicating?")

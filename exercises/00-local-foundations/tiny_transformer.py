@@ -101,7 +101,7 @@ def train(model: nn.Module, layers: int) -> list[dict]:
 # --- what it has learned: the loss on text that it never saw, proof that it does not cheat, text of its own -----------
 @torch.no_grad()
 def surprise(model: nn.Module) -> float:
-    """Return the loss on the held-out tenth: text that was learned by heart does not count."""
+    """Return the loss on the held-out tenth, because text that was learned by heart does not count."""
     return loss_of(model, *pieces(held_out)).item()
 
 
@@ -155,7 +155,7 @@ for layers in (args.layers, args.compare_layers):
 
 # --- what the losses are compared with: lines in the plot -------------------------------------------------------------
 lines = {f"guessing, {guessing:.2f}": guessing, f"counting, {counting:.2f}": counting}
-if text == (made_up := stories.write())[0]:  # of another text it is not known how much is random
+if text == (made_up := stories.write())[0]:  # for another text, it is not known how much is random
     lines[f"no model is better, {made_up[1]:.2f}"] = made_up[1]
 ends = [{"step": 1, "at_s": 0.0}, {key: max(row[key] for row in curve) for key in ("step", "at_s")}]
 curve += [{"layers": None, "line": line, **end, "took_s": None, "loss": loss} for line, loss in lines.items() for end in ends]

@@ -16,7 +16,7 @@ from torch import nn
 
 
 class TinyTransformer(nn.Module):
-    """Each character and its position become `width` numbers, pass through the blocks, and end as scores of all characters."""
+    """Each character and its position become `width` numbers, pass through the blocks, and become scores for all characters."""
 
     def __init__(self, vocabulary: int, context: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -31,7 +31,8 @@ class TinyTransformer(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention fetches from the characters before; then a small network works on the result, for each position separately."""
+    """Attention fetches values from earlier characters; then a small network works on the result, separately for each
+    position."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -40,20 +41,20 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what came in, plus what attention and the network add: a block corrects its input, it does not replace it."""
+        """Return the input plus what attention and the network add: a block corrects its input and does not replace it."""
         x = x + self.attention(self.before_attention(x))
         return x + self.network(self.before_network(x))
 
 
 class Attention(nn.Module):
-    """Every character asks (query), every earlier one offers (key); what fits is fetched (value). In several heads."""
+    """Every character asks (query), and every earlier one offers (key); what matches is fetched (value), in several heads."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads, self.ask_offer_give, self.back = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the weighted mean of what the earlier characters give."""
+        """Return the weighted mean of the values of the earlier characters."""
         batch, length, width = x.shape
         parts = self.ask_offer_give(x).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = (part.transpose(1, 2) for part in parts.unbind(dim=2))

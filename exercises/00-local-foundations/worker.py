@@ -6,7 +6,7 @@ Run it            python launcher.py (it starts this file); or by hand, in two t
                   export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
                   RANK=0 NODE_RANK=0 python worker.py          (and in the other: RANK=1 NODE_RANK=1 python worker.py)
                   torchrun --nproc-per-node=4 worker.py        (another launcher, the same table)
-Your part         start only one of the two, and see what it waits for and how long
+Your part         start only one of the two, and see what it waits for, and for how long
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"
 """
 
@@ -44,7 +44,8 @@ try:
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
 except (RuntimeError, ValueError) as error:
     sys.exit(
-        f"{place} the others did not come within {timeout_s:g} s, or another process has my rank: {str(error).splitlines()[0]}"
+        f"{place} the others did not arrive within {timeout_s:g} s, or another process has my rank: "
+        f"{str(error).splitlines()[0]}"
     )
 world_size = dist.get_world_size()
 total = torch.tensor([float(me["rank"] + 1)])

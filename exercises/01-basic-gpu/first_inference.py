@@ -1,6 +1,6 @@
 """First inference: an engine loads a language model, a client sends it requests over HTTP and times the answers.
 
-You will learn    what loading costs; time to first token and time per token; why a longer answer takes longer, and by how much
+You will learn    the time to load, to the first token and per token; why a longer answer takes longer, and by how much
 You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
 Run it            python first_inference.py --model tiny
                   python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100

@@ -56,7 +56,7 @@ read = telemetry.source()
 first = read()
 say(f"watching {first.device} by {first.source}, {args.hz:g} times a second")
 if device.type == "cpu":
-    say("No GPU here: what follows are this computer's CPU and memory, including other programs. (local mode)")
+    say("No GPU here: the figures are this computer's CPU and memory, including other programs. (local mode)")
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
 if args.watched == "1.2":
@@ -92,7 +92,7 @@ with telemetry.Recorder(read, args.hz) as recorder:
             work_by_phase[name] = load(device, args.seconds)
         say(f"{recorder.seconds:6.1f} s  {name} done")
     picture = nvidia_smi.screen() if device.type == "cuda" else None
-    say(f"{recorder.seconds:6.1f} s  now exercise {args.watched}, watched:\n")
+    say(f"{recorder.seconds:6.1f} s  now watching exercise {args.watched}:\n")
     watching = f"exercise {args.watched}"
     with recorder.during(watching):
         exit_code = watch_other()
@@ -108,7 +108,7 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
 
 
 def select(phase: str, key: str) -> list[float]:
-    """Return the values of `key` in a phase; the first sample is left out, because it describes the time before."""
+    """Return the values of `key` in a phase; the first sample is left out, because it describes the time before the phase."""
     return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 
@@ -134,7 +134,7 @@ def figures(phase: str) -> dict:
 phases = [figures(phase) for phase in [*loads.LOADS, watching]]
 by_load = {row["phase"]: row["utilisation_mean_percent"] for row in phases}
 if (by_load["idle"] or 0.0) > BUSY_PERCENT:
-    say(f"While nothing of this ran, the device was at {by_load['idle']:.0f}%: other programs use it, and are in every figure")
+    say(f"While no load ran, the device was at {by_load['idle']:.0f}%: other programs use it, and are part of every figure")
 best = max((row["gflop_per_s"] or 0.0) for row in phases)
 for row in phases:
     is_measured = row["gflop_per_s"] is not None and best

@@ -1,6 +1,6 @@
 """Hello GPU: is there one, how do you use it, and when is it worth it? Two matrix products give the answer.
 
-You will learn    how to find a GPU; what the first call costs; why to time a GPU with events; when copying costs all the gain
+You will learn    how to find a GPU; why the first call is slow; why to time a GPU with events; when copying cancels the gain
 You will produce  times of a small and a large product: reference, first call, warm, warm with copies; metrics.json
 Run it            python hello_gpu.py
                   python hello_gpu.py --small 200 --size 3000 --dtype float16
@@ -55,7 +55,7 @@ if on_gpu and args.dtype == "bfloat16" and not torch.cuda.is_bf16_supported(incl
     sys.exit(f"{torch.cuda.get_device_name(device)} has no bfloat16 in hardware and would only emulate it: use float16")
 say(f"torch.cuda.is_available() says {torch.cuda.is_available()}; this script computes on {device}")
 if not on_gpu:
-    say(f"No GPU here: {cores} CPU threads stand for the fast device, one thread for the slow one. (local mode)")
+    say(f"No GPU here: {cores} CPU threads stand in for the fast device, one thread for the slow one. (local mode)")
 half = dtype in {torch.float16, torch.bfloat16}
 if half and not on_gpu and slow_here(dtype):
     sys.exit(f"this processor has no fast kernel for {args.dtype}: {args.size} x {args.size} would take minutes. "
@@ -112,11 +112,11 @@ def experiment(n: int) -> dict:
     )
 
     def copy_there_and_back() -> torch.Tensor:
-        """Copy both matrices to the device, the product back. The last copy, to the CPU, waits: a clock is enough."""
+        """Copy both matrices to the device, and the product back. The last copy, to the CPU, waits, so a clock is enough."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """Do the same without the product."""
+        """Make the same copies without computing the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 
@@ -141,8 +141,8 @@ def experiment(n: int) -> dict:
 
 speedups = [experiment(n) for n in (args.small, args.size)]
 for worth in speedups:
-    say(f"{worth['size']:>6}² {args.dtype}: {fast} {worth['speedup']:.1f} times as fast as {reference}, "
-        f"{worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
+    say(f"{worth['size']:>6}² {args.dtype}: {fast} was {worth['speedup']:.1f} times as fast as {reference}, "
+        f"and {worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
 
 if not on_gpu and speedups[1]["speedup"] < 1:
     say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")
@@ -157,7 +157,7 @@ metrics = {
     "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),
     "fewest_warm_samples": min(row["samples"] for row in rows if row["device"] == fast and row["what"] == "warm"),
     "bytes_too_many": sum(abs(row["bytes"] - row["expected_bytes"]) for row in allocations),
-    "simulated": None if on_gpu else "one CPU thread stands for the CPU, all of them for the GPU",
+    "simulated": None if on_gpu else "one CPU thread stands in for the CPU, and all of them for the GPU",
 }  # fmt: skip
 titles = {"size": "size", "device": "device", "what": "what", "median_ms": "median ms", "gflop_per_s": "GFLOP/s"}
 bench.say_table(rows, titles)

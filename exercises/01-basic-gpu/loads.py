@@ -44,7 +44,7 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
-    """Be busy without one floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute
+    """Be busy without any floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute
     hashes."""
     if device.type == "cuda":
         _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
@@ -67,7 +67,7 @@ LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork":
 
 
 def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
-    """Make as many calls as fit; return their number, and the seconds until the last has really ended."""
+    """Make as many calls as fit into `seconds`; return their number, and the seconds until the last call has really ended."""
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for _ in range(4):  # a few at a time, so that the device does not wait after each

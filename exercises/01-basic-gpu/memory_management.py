@@ -61,7 +61,7 @@ def note(step: str) -> None:
 
 
 def grow(at_most: int) -> int:
-    """Keep one more tensor at each step. Return how many there were at the end, if memory was enough."""
+    """Keep one more tensor at each step. If memory is enough, return the number of tensors at the end."""
     tensors = []
     for step in range(at_most):
         tensors.append(torch.empty(args.size, args.size, device=device))

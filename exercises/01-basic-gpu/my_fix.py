@@ -15,7 +15,7 @@ import torch
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
-    """For each column, the sum of the squares of all `rows` rows.
+    """Return, for each column, the sum of the squares of all `rows` rows.
 
     `load(first, count)` reads the rows from `first` to `first + count - 1`, as a tensor of shape (count, columns) in float32 on
     the device. The plain way is two lines, table = load(0, rows) and return (table * table).sum(dim=0). It runs out of memory:

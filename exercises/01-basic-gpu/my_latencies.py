@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """TTFT, TPOT, the time of the whole answer, and the tokens per second of one streamed answer.
+    """Return TTFT, TPOT, the time of the whole answer, and the tokens per second of one streamed answer.
 
-    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are what arrived, in order: each has the
-    moment on the same clock, and how many tokens it brought. An event may bring several tokens, or none: some engines
-    begin with an empty event, and most end with one that has the usage. There is at least one token.
+    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are the events that arrived, in order:
+    each has its time on the same clock, and the number of tokens that it brought. An event may bring several tokens, or none:
+    some engines begin with an empty event, and most end with an event that reports the usage. There is at least one token.
 
     Return a dictionary: "ttft_s" from the request to the first token; "e2e_s" from the request to the last token; "tpot_s" per
     token after the first, None if there is no such token; "tok_per_s" all tokens divided by the time of the whole answer.

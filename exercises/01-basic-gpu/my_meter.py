@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """The monitor's readings at one moment: milliseconds on its clock, watts, percent. None if it got no answer."""
+    """The monitor's readings at one moment: milliseconds on its clock, watts, percent. A reading is None if the monitor got no
+    answer."""
 
     at_ms: float
     power_w: float | None
@@ -22,14 +23,14 @@ class Sample(NamedTuple):
 
 
 def summarise(recording: Sequence[Sample]) -> dict[str, float]:
-    """Energy in joules, mean power in watts and mean utilisation in percent, over the whole recording.
+    """Return the energy in joules, the mean power in watts and the mean utilisation in percent, over the whole recording.
 
     There are at least two samples, in the order of their time and at uneven intervals: a busy monitor is late. The
     first and the last sample have all readings.
 
-    A power is that of its moment: between two known values it changes evenly, even if there are moments without an answer in
-    between. A utilisation is the mean over the time since the sample before it; that of the first sample describes the time
-    before the recording and does not count. Intervals without an answer are left out of the mean.
+    A power reading describes its moment. Between two known readings, power changes evenly, even if there are moments without an
+    answer in between. A utilisation reading is the mean over the time since the previous sample; the first sample's describes
+    the time before the recording and does not count. Intervals without an answer are left out of the mean.
 
     Return a dictionary with "energy_j", "mean_power_w" and "utilisation_percent".
     """

@@ -1,9 +1,9 @@
-"""First job: what Slurm tells a batch job, and proof that the GPU it asked for is its own.
+"""First job: what Slurm tells a batch job, and proof that the job has the GPU that it asked for to itself.
 
 You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
 You will produce  one line about where the job runs, and a matrix product timed there; job-NUMBER.json
 Run it            gpucourse run 2.1                      (one job)
-                  gpucourse run 2.1 --set jobs=5         (five at once: some of them wait)
+                  gpucourse run 2.1 --set jobs=5         (five together: some of them wait)
                   sbatch job.sbatch                      (by hand: the file is in the folder of each run)
 Your part         write the batch file itself: my_job.sbatch
 Reading           modules/02-slurm/lesson.md, "One job, then five"
@@ -26,7 +26,7 @@ import torch
 from bench import say
 
 # --- knobs ---------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="print where this job runs, and compute there for a while")
+parser = argparse.ArgumentParser(description="print where this job runs, and compute for a while")
 parser.add_argument("--seconds", type=float, default=10.0, help="how long to compute")
 parser.add_argument("--size", type=int, default=4096, help="rows and columns of the matrices")
 args = parser.parse_args()

@@ -1,6 +1,6 @@
-"""The job after the array: it starts when all tasks have succeeded, reads their results, and says which value is best.
+"""The job after the array: it starts when all tasks have succeeded, reads their results, and prints which value is best.
 
-Run it            sbatch --dependency=afterok:NUMBER gather.sbatch     (NUMBER is the array's; gpucourse run 2.4 does it)
+Run it            sbatch --dependency=afterok:NUMBER gather.sbatch     (NUMBER is the array's; gpucourse run 2.4 does this)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Multi-node job: one command on several machines at once; each process is told who it is, and all agree on a sum.
+"""Multi-node job: one command on several machines at the same time; each process is told who it is, and all agree on a sum.
 
 You will learn    what --nodes and --ntasks-per-node mean; what srun does; SLURM_PROCID, SLURM_NODEID, SLURM_LOCALID
 You will produce  a log for each process; a table from SLURM_PROCID to machine; an exact AllReduce; metrics.json
@@ -70,8 +70,8 @@ rows = world.gather(own_facts)
 
 
 def computers() -> int:
-    """Return how many computers this job's nodes are, as Slurm reports it; 0 if it cannot be asked. Usually one for each
-    node."""
+    """Return on how many computers this job's nodes run, as Slurm reports it: usually one for each node. Return 0 if Slurm
+    cannot be asked."""
     command = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
     if not slurm["JOB_NODELIST"] or shutil.which(command[0]) is None:
         return 0

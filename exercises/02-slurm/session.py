@@ -1,7 +1,7 @@
 """In the session: load a model from its file and use it, on the GPU that Slurm gave to this terminal.
 
 You will learn    what an interactive job is good for, what it holds while you think, and how to see that it is released
-You will produce  a transcript of your session; inference.json with what the model answered
+You will produce  a transcript of your session; inference.json with the model's answers
 Run it            gpucourse run 2.2                      (a terminal on a node; then, there:)
                   python session.py
                   nvidia-smi; squeue; echo $CUDA_VISIBLE_DEVICES
@@ -44,7 +44,7 @@ net.to(device)
 
 
 def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return noisy pictures of stripes, and which kind each is."""
+    """Return noisy pictures of stripes, and the kind of each."""
     stripes = (torch.arange(SIDE) % 2).float().repeat(SIDE, 1)
     kinds = torch.randint(2, (count,))
     clean = torch.where(kinds[:, None, None] == 1, stripes, stripes.T)
@@ -53,7 +53,7 @@ def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
 
 def tell(text: str) -> None:
     """Print the line, and also on the terminal if the output goes elsewhere (`> FILE`, `| tail`): your numbers are compared
-    with what the session showed."""
+    with those that the session showed."""
     say(text)
     if sys.stderr.isatty() and not sys.stdout.isatty():
         print(text, file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Job arrays: one script, one task for each value, and everything else the same, so that the loss differs for one reason.
+"""Job arrays: one script, one task for each value, and everything else the same, so that only the value can change the loss.
 
 You will learn    what --array does; SLURM_ARRAY_TASK_ID; why the seed must be fixed; what a dependent job is for
-You will produce  a file for each task with its losses and time; a table and a plot of all; the best value, if there is one
+You will produce  a file for each task with its losses and time; a table and a plot of all; the best value, if one stands out
 Run it            gpucourse run 2.4                                                            (learning rates)
                   gpucourse run 2.4 --set sweep=batch_size --set values=16,32,64,128           (batch sizes)
                   python sweep.py --values=0.002                   (one value, by hand or for this task alone)
@@ -69,7 +69,7 @@ def held_out_loss(model: nn.Module) -> float:
 
 
 def batches(order: torch.Generator) -> Iterator[torch.Tensor]:
-    """Yield batches without end: every sample once per epoch, each epoch in another order."""
+    """Yield batches without end: every sample once per epoch, in a different order in each epoch."""
     while True:
         yield from torch.randperm(SAMPLES, generator=order).to(device).split(batch_size)
 

@@ -1,7 +1,7 @@
 """Communication profiling: how long each collective takes at each size, and which bandwidth that is.
 
-You will learn    what AllReduce, Broadcast, AllGather and ReduceScatter cost; algorithm and bus bandwidth; how to read
-                  latency and bandwidth from a sweep; from which size on a link is fully used (the plateau)
+You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
+                  latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
 You will produce  a line for each size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -36,11 +36,11 @@ TITLES = {"all_reduce": "AllReduce", "broadcast": "Broadcast", "all_gather": "Al
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="time, bandwidth, latency and plateau of collectives over sizes")
-parser.add_argument("--collective", type=str, default="all", choices=["all", *TITLES], help="which one, or all")
+parser.add_argument("--collective", type=str, default="all", choices=["all", *TITLES], help="the collective to time, or all")
 parser.add_argument("--min-bytes", type=int, default=1024, help="the smallest tensor")
 parser.add_argument("--max-bytes", type=int, default=1073741824, help="the largest tensor")
-parser.add_argument("--factor", type=int, default=2, help="ratio of each size to the one before")
-parser.add_argument("--link-gbps", type=float, default=0.0, help="speed of the slowest link, Gbit/s; 0: what the lab says")
+parser.add_argument("--factor", type=int, default=2, help="ratio of each size to the previous size")
+parser.add_argument("--link-gbps", type=float, default=0.0, help="speed of the slowest link, Gbit/s; 0: the lab's figure")
 args = parser.parse_args()
 if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args.link_gbps < math.inf):
     parser.error("4 <= --min-bytes <= --max-bytes, --factor >= 2 and --link-gbps >= 0 are needed")
@@ -60,7 +60,8 @@ scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_te
 
 
 def can_scatter() -> bool:
-    """Return whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error at once."""
+    """Return whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error
+    immediately."""
     try:
         scatter(torch.zeros(1, device=device), torch.zeros(size, device=device))
     except (RuntimeError, NotImplementedError) as error:
@@ -70,9 +71,10 @@ def can_scatter() -> bool:
 
 
 def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the call on `count` elements, the tensor it reads, the one it fills, and what must be in that one afterwards.
+    """Return the call on `count` elements, the tensor that it reads, the tensor that it fills, and the right values of the
+    latter.
 
-    The tensor that is read is filled: element i of rank r is i % 97 + r + 1, so a lost, doubled or misplaced part shows.
+    The tensor that is read has known values: element i of rank r is i % 97 + r + 1, so a lost, doubled or misplaced part shows.
     """
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
@@ -93,8 +95,8 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
 
 
 # --- the experiment: every size is first checked, then timed -----------------------------------------------------------
-args.link_gbps = args.link_gbps or float(os.environ.get("GPUCOURSE_LINK_GBPS", "0"))  # simulated, with a speed of its own
-burst = int(os.environ.get("GPUCOURSE_LINK_BURST_BYTES", "0"))  # what such a link lets pass at once, before it slows down
+args.link_gbps = args.link_gbps or float(os.environ.get("GPUCOURSE_LINK_GBPS", "0"))  # simulated, with a set speed
+burst = int(os.environ.get("GPUCOURSE_LINK_BURST_BYTES", "0"))  # bytes that such a link passes before it slows down
 scatters, link = can_scatter(), args.link_gbps / 8 or None  # bits to bytes
 largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, what is expected
 if largest < args.max_bytes and rank == 0:
@@ -176,7 +178,7 @@ if rank == 0:
     bench.say_table(summary, titles)
     say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
-        say(f"The link is a limit in software: up to {burst:,} bytes pass at once, so smaller sizes are faster than the link.")
+        say(f"The link is a limit in software: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link:
         say("gloo on one computer: memory copies over loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)

@@ -1,4 +1,4 @@
-"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which it pays. Only formulas."""
+"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which it pays off. Only formulas."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ PAYS_FROM = 2  # PowerSGD leaves a matrix alone unless it gets at least so many 
 
 
 def half_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Return the size with every element in 2 bytes instead of 4."""
+    """Return the size in bytes with every element in 2 bytes instead of 4."""
     return sum(2 * _elements(shape) for shape in shapes)
 
 
 def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Return the size with every element in 4 bytes."""
+    """Return the size in bytes with every element in 4 bytes."""
     return sum(4 * _elements(shape) for shape in shapes)
 
 
@@ -38,16 +38,16 @@ def count_wire_bytes(size: float, ranks: int) -> float:
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
     """Return the link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression
-    pays.
+    pays off.
 
-    None if compressing took no measurable time, or saves nothing: then there is no such link.
+    Return None if compressing took no measurable time or saves nothing: there is then no such speed.
     """
     return saved_bytes * 8 / (extra_ms / 1e3) / 1e9 if extra_ms > 0 and saved_bytes > 0 else None
 
 
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
-    """Return a hook's row compared with no compression: the bytes that it saves, what that costs, and below which link speed it
-    pays.
+    """Return the comparison of a hook's row with no compression: the bytes saved, the time that this takes, and the link speed
+    below which it pays off.
 
     `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. If a difference is
     below zero, its time is too short to be measured, and counts as 0.

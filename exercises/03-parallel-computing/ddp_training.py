@@ -2,7 +2,7 @@
 
 You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
                   speed-up fairly (strong and weak scaling); how much of a step is communication
-You will produce  a line per epoch and rank; metrics.json with losses, proofs of agreement, the comparison with one rank
+You will produce  a line per epoch and rank; metrics.json with losses, proofs of agreement, and the comparison with one rank
 Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 30 --samples 4096    (a world of one)
                   torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -40,7 +40,7 @@ parser = argparse.ArgumentParser(description="DDP training with proofs of agreem
 parser.add_argument("--batch-size", type=int, default=1024, help="samples per rank and step")
 parser.add_argument("--hidden", type=int, default=1024, help="width of the hidden layer")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the training set")
-parser.add_argument("--samples", type=int, default=16384, help="training set of all ranks; at least one step of all")
+parser.add_argument("--samples", type=int, default=16384, help="training set of all ranks; at least enough for one step of all")
 parser.add_argument("--steps", type=int, default=100, help="timed steps of each measurement, after warm-up steps")
 args = parser.parse_args()
 if min(vars(args).values()) < 1:
@@ -62,8 +62,8 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Return a rate, smaller if RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep
-    one."""
+    """Return RATE, or a smaller rate where RATE would diverge: few samples (of all ranks) give a noisy gradient, and a wide
+    layer gives a steep one."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 

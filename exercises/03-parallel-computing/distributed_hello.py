@@ -1,12 +1,12 @@
 """Distributed hello: processes find each other, each gets a number, and all agree on a sum.
 
-You will learn    what a process group, a rank and a world size are; what AllReduce does; what it costs for each tensor size
+You will learn    what a process group, a rank and a world size are; what AllReduce does; how long it takes for each tensor size
 You will produce  one line from each rank with the value before and after; metrics.json with the sync time of each size
 Run it            python distributed_hello.py                                             (a world of one)
                   torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_hello.py                     (on the first node; --node-rank=1 on the second)
-Your part         my_ring.py, your own AllReduce; then change --elements, to see why small tensors all cost the same
+Your part         my_ring.py, your own AllReduce; then change --elements, to see why small tensors all take the same time
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 
@@ -60,14 +60,14 @@ init_s = time.perf_counter() - start
 
 
 def slowest(seconds: list[float]) -> list[float]:
-    """Return the largest of all ranks, element by element: a collective has ended when its last rank has finished."""
+    """Return the largest values of all ranks, element by element: a collective ends when its last rank has finished."""
     times = torch.tensor(seconds, dtype=torch.float64, device=device)
     dist.all_reduce(times, op=dist.ReduceOp.MAX)
     return times.tolist()
 
 
 def wrong_elements(tensor: torch.Tensor, reference: float) -> int:
-    """Return how many elements are not exactly the expected one. NaN differs from everything, so it counts."""
+    """Return how many elements are not exactly the expected value. NaN differs from everything, so it counts as wrong."""
     return int((tensor != reference).sum())
 
 
@@ -79,7 +79,7 @@ tensor = torch.full((args.elements,), float(rank + 1), device=device)
 value_before = tensor[0].item()
 dist.all_reduce(tensor, op=dist.ReduceOp.SUM)
 value_after, wrong = tensor[0].item(), wrong_elements(tensor, expected_sum)
-average = tensor / world  # what DDP does with gradients; AllReduce itself only sums
+average = tensor / world  # as DDP does with gradients; AllReduce itself only sums
 wrong_average = wrong_elements(average, expected_mean)
 verdict = "right on every element" if wrong + wrong_average == 0 else f"WRONG on {wrong + wrong_average} elements"
 say(f"rank {rank}: before {value_before:g}, after the sum {value_after:g}, as an average {average[0].item():g}: {verdict}")
@@ -127,7 +127,7 @@ if rank == 0:
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
     bench.say_table(sync, titles)
     if not on_gpu:
-        say("gloo on CPUs: the values are a proof, but the times are those of this machine, not of a GPU and its network.")
+        say("gloo on CPUs: the values are proof, but the times are those of this machine, not of GPUs and their network.")
     path = bench.write_metrics("distributed_hello/1", device, world_size=world, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

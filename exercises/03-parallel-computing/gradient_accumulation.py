@@ -1,7 +1,7 @@
 """Gradient accumulation: the step of a large batch, from small batches one after another.
 
 You will learn    how a batch that does not fit becomes several that do; why DDP must not synchronise in between
-                  (no_sync); which weight each piece has, also in a last group that is not full
+                  (no_sync); which weight each piece has, even in a last group that is not full
 You will produce  a comparison of four ways: all-reduce calls, bytes, time, peak memory, and the error of each gradient
 Run it            python gradient_accumulation.py --micro-batch 32 --accumulation-steps 4 --hidden 512        (a world of one)
                   torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
@@ -78,7 +78,8 @@ def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
 
 # --- the lesson: one group of samples, four ways ---------------------------------------------------------------------------
 def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int, *, by_k: bool = False) -> None:
-    """Process this rank's first `count` samples, as one batch or in micro-batches, and step. `by_k` is the usual mistake."""
+    """Process this rank's first `count` samples, as one batch or in micro-batches, and make a step. `by_k` is the usual
+    mistake."""
     pieces = [count] if way == BIG else [len(piece) for piece in torch.arange(count).split(args.micro_batch)]
     begin = 0
     for piece in pieces:
@@ -86,7 +87,7 @@ def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, coun
         if way == NONE or begin == 0:
             optimizer.zero_grad(set_to_none=True)
         begin += piece
-        weight = 1 / args.accumulation_steps if by_k else piece / count  # alike in a full group; in a last one only the second
+        weight = 1 / args.accumulation_steps if by_k else piece / count  # equal in a full group, else only the second is right
         quiet = model.no_sync() if way == LAST and begin < count else contextlib.nullcontext()
         with quiet:  # backward adds to the gradients; without no_sync DDP also averages them over all ranks, each time
             (cross_entropy(model(x), y) * (1.0 if way == NONE else weight)).backward()
@@ -101,7 +102,7 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
 
 
 def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
-    """Return the error of `way` against the big batch: the largest difference of any element, as a share of the largest
+    """Return the error of `way` compared with the big batch: the largest difference of any element, as a share of the largest
     element."""
     if BIG not in by_way:
         return None
@@ -109,12 +110,12 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float:
-    """Return how many times less no_sync sends than a sync after every micro-step; infinite if it sends nothing at all."""
+    """Return by which factor no_sync sends less than a sync after every micro-step; infinite if it sends nothing at all."""
     return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
 
 
 def big_batch_fits() -> bool:
-    """Return whether it fits on every rank: one without room would leave the others waiting in the all-reduce."""
+    """Return whether the big batch fits on every rank: a rank without room would leave the others waiting in the all-reduce."""
     (model, optimizer, _), too_big = build(), False
     try:
         with model.no_sync():

@@ -1,7 +1,7 @@
-"""Communication optimisation: gradients sent in fewer bytes. How many bytes, what it costs, and on which links it pays off.
+"""Communication optimisation: gradients sent in fewer bytes, the time that this takes, and the links on which it pays off.
 
-You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be seen together
-You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, the link speed below which it pays
+You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be judged together
+You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
@@ -46,7 +46,7 @@ parser.add_argument("--hidden", type=int, default=4096, help="width of the two h
 parser.add_argument("--steps", type=int, default=100, help="steps of each hook")
 args = parser.parse_args()
 if args.start_iteration < 2:
-    parser.error("--start-iteration must be at least 2: error feedback needs the buckets as they are after DDP's first step")
+    parser.error("--start-iteration must be at least 2: error feedback needs the buckets that DDP has after its first step")
 if min(args.batch_size, args.hidden) < 1 or not 0 < args.bucket_mb < 1e6 or args.steps < args.start_iteration + 2 * WARM:
     parser.error(f"sizes must be positive, and --steps at least --start-iteration + {2 * WARM}: too few would be compressed")
 
@@ -75,7 +75,7 @@ dist.all_reduce = counting_all_reduce
 
 
 def one_bucket_at_a_time(hook):
-    """Send one bucket at a time, for PowerSGD over gloo: it sends again when an answer has come, and gloo's few threads both
+    """Send one bucket at a time, for PowerSGD over gloo: it sends again when an answer has arrived. Gloo's few threads both
     send and answer, so two buckets at the same time would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
@@ -89,20 +89,20 @@ def why_not(name: str) -> str | None:
     """Return the reason why this hook cannot run here, the same on every rank, or None."""
     reason = None
     if name == "bf16" and device.type != "cuda":
-        reason = "DDP takes this hook with NCCL only"
+        reason = "DDP accepts this hook with NCCL only"
     elif name == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        reason = "this GPU computes in bf16 by emulation only"
+        reason = "this GPU only emulates bf16"
     return next((answer for answer in world.gather(reason) if answer), None)
 
 
-# --- one training: the same model and data every time, only the hook differs ------------------------------------------------
+# --- one training run: the same model and data every time, only the hook differs --------------------------------------------
 def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
     torch.manual_seed(SEED)
     width = args.hidden
     layers = (nn.Linear(PIXELS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
     model = DistributedDataParallel(nn.Sequential(*layers).to(device), process_group=group, bucket_cap_mb=args.bucket_mb)
     state, hook = group, HOOKS[name][0]
-    if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short training would compress nothing
+    if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short run would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
     model.register_comm_hook(state, hook)

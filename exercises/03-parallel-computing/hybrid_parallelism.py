@@ -1,8 +1,8 @@
 """Hybrid parallelism: copies of a transformer (data parallel), each of them cut into slices (tensor parallel).
 
-You will learn    what a device mesh is, and which ranks communicate in it; how a layer is cut into columns, then rows; what
-                  each layout costs in memory, messages and time
-You will produce  the coordinates of each rank; proof that every layout trains like one process; a row for each layout
+You will learn    what a device mesh is, and which ranks communicate in it; how a layer is cut into columns, then rows; how much
+                  memory, how many messages and how much time each layout needs
+You will produce  the coordinates of each rank; proof that every layout trains like one process; a table row for each
 Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
@@ -51,7 +51,7 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.steps < 4:
     parser.error("every value must be at least 1, and --steps at least 4")
 if args.width % args.heads or args.heads % args.tp or args.batch_size % args.dp:
-    parser.error("--width must be a multiple of --heads, --heads one of --tp, and --batch-size one of --dp")
+    parser.error("--width must be a multiple of --heads, --heads a multiple of --tp, and --batch-size a multiple of --dp")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 world = ranks.join()
@@ -70,18 +70,19 @@ def build() -> Transformer:
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return what this rank holds of it."""
+    """Return this rank's part of the tensor."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """Return all of it, put together from all slices."""
+    """Return the whole tensor, put together from all slices."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 # --- one way of training, on a mesh or alone ---------------------------------------------------------------------------------
 def average_over_copies(model: nn.Module, copies: DeviceMesh) -> None:
-    """Average by hand, as data parallel does: one AllReduce of all gradients of this slice, among the ranks that hold it."""
+    """Average the gradients explicitly, as data parallelism does: one AllReduce for all gradients of this slice, among its
+    ranks."""
     gradients = [local(weight.grad) for weight in model.parameters()]
     bucket = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(bucket, group=copies.get_group())
@@ -178,7 +179,7 @@ if rank == 0:
     titles |= {"median_ms": "step ms", "tokens_per_s": "tokens/s", "loss_error": "loss off"}
     bench.say_table(metrics["compared"], titles)
     if device.type == "cpu":
-        say("Bytes, messages and losses hold anywhere. The times do not: a loopback has no fast links inside a node.")
+        say("Bytes, messages and losses hold anywhere. The times do not: on loopback, links inside a node are not faster.")
     path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -34,8 +34,12 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="layers split over ranks; the bubble of a pipeline, measured and predicted")
-parser.add_argument("--micro-batches", type=int, default=8, help="pieces of a batch in training; also in the sweep")
-parser.add_argument("--schedule", type=str, default="1f1b", choices=[*SCHEDULES], help="in training; the sweep has both")
+parser.add_argument(
+    "--micro-batches", type=int, default=8, help="pieces of a batch in training; the sweep includes this number"
+)
+parser.add_argument(
+    "--schedule", type=str, default="1f1b", choices=[*SCHEDULES], help="the schedule in training; the sweep includes both"
+)
 parser.add_argument("--batch-size", type=int, default=2048, help="samples of one step, in all micro-batches together")
 parser.add_argument("--hidden", type=int, default=2048, help="width of each layer")
 parser.add_argument("--layers", type=int, default=16, help="layers of the model, divided over the ranks")
@@ -64,7 +68,7 @@ layers = shares[rank]  # of the layers
 
 
 class Layer(nn.Module):
-    """A layer of the divided model: each has the same work, so equal shares of layers are equal work."""
+    """A layer of the divided model. All layers do the same work, so equal shares of layers are equal work."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -77,7 +81,7 @@ class Layer(nn.Module):
 def build(share: range) -> nn.Sequential:
     torch.manual_seed(SEED)
     model = nn.Sequential(*(Layer(args.hidden) for _ in everything), nn.Linear(args.hidden, CLASSES))
-    return model[share.start : share.stop + (share.stop == args.layers)].to(device)  # the last rank has the output layer too
+    return model[share.start : share.stop + (share.stop == args.layers)].to(device)  # the last rank has the output layer, too
 
 
 source = torch.Generator().manual_seed(SEED)

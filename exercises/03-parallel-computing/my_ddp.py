@@ -1,6 +1,6 @@
 """Your part of 3.2: your own data parallel training, as DistributedDataParallel does it.
 
-You will learn    where the gradients of all ranks become one, and why that costs less than it seems: backward overlaps it
+You will learn    where the gradients of all ranks become one, and why that takes less time than it seems: backward overlaps it
 You will produce  `share_gradients`, which gives every rank the same gradients as DistributedDataParallel
 Try it            gpucourse try 3.2
 Your part         the body of `share_gradients`; keep its name and its parameter
@@ -16,11 +16,11 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 
 
 def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
-    """Make `model` data parallel over all ranks of the process group. Returns the function `finish`.
+    """Make `model` data parallel over all ranks of the process group. Return the function `finish`.
 
-    At once, every rank gets the parameters of rank 0. In every backward pass, as soon as the gradient of a parameter is
-    complete (`register_post_accumulate_grad_hook`), its all-reduce begins (`async_op=True`), and backward continues.
-    `finish()` is called after each `loss.backward()`, many times in a training: when it returns, every `.grad` is the mean
-    over all ranks. A parameter with `requires_grad=False`, or without a gradient, stays as it is. Buckets are not needed.
+    First, every rank gets the parameters of rank 0. In every backward pass, as soon as the gradient of a parameter is complete
+    (`register_post_accumulate_grad_hook`), its all-reduce begins (`async_op=True`), and backward continues. `finish()` is
+    called after each `loss.backward()`, many times in a training run: when it returns, every `.grad` is the mean over all
+    ranks. A parameter with `requires_grad=False`, or without a gradient, stays as it is. Buckets are not needed.
     """
     raise NotImplementedError("share_gradients: which hook does torch call when the gradient of a parameter is complete?")

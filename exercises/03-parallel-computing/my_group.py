@@ -1,6 +1,6 @@
 """Your part of 3.5: the step of a large batch, computed in micro-batches that send their gradients once.
 
-You will learn    which weight each piece has, also in a last group that is not full, and where no_sync begins and ends
+You will learn    which weight each piece has, even in a last group that is not full, and where no_sync begins and ends
 You will produce  `one_group`: the gradient of the big batch, with the all-reduces of one backward pass
 Try it            gpucourse try 3.5
 Your part         the body of `one_group`; keep its name and its parameters
@@ -17,11 +17,11 @@ from torch.nn.parallel import DistributedDataParallel
 def one_group(
     model: DistributedDataParallel, optimizer: torch.optim.Optimizer, pieces: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> None:
-    """One step of `optimizer`, as if all samples of `pieces` were one batch whose loss is their mean cross-entropy.
+    """Make one step of `optimizer`, as if all samples of `pieces` were one batch whose loss is their mean cross-entropy.
 
-    `pieces` are this rank's micro-batches, each with its inputs and its labels; the last one of an epoch has fewer samples than
-    the others. All ranks have the same sizes. Only one piece at a time fits into memory. Gradients from before do not
-    count. DistributedDataParallel averages over the ranks in every backward that is not inside `model.no_sync()`: let it do so
-    only once.
+    `pieces` are this rank's micro-batches, each with its inputs and its labels; the last piece of an epoch may have fewer
+    samples than the others. All ranks have the same sizes. Only one piece at a time fits into memory. Gradients from earlier do
+    not count. DistributedDataParallel averages over the ranks in every backward pass that is not inside `model.no_sync()`: let
+    it do so only once.
     """
     raise NotImplementedError("one_group: which weight does each piece have, and which piece sends the gradients?")

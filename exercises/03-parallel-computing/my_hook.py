@@ -19,8 +19,8 @@ def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Fut
     """Return the mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
 
     `bucket.buffer()` is a flat float32 tensor, this rank's gradients; `bucket.index()` is the number of the bucket. DDP calls
-    the hook in every step for every bucket, always with the same `errors`, which is empty at first and is yours to use: store
-    there the rounding error of this rank's numbers in one step, and add it in the next (error feedback).
+    the hook in every step for every bucket, always with the same `errors`, which is empty at first and yours to use. Store in
+    it the rounding error of this rank's numbers in one step, and add that error in the next step (error feedback).
 
     Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
     60,000, and float16 ends at 65,504: the sum of all ranks must not overflow. Send at most 2 bytes per number to all_reduce.

@@ -1,6 +1,6 @@
 """Your part of 3.6: the order in which a stage of a pipeline works with 1F1B.
 
-You will learn    why a stage runs one micro-batch backward before it takes the next one, and how many it must hold meanwhile
+You will learn    why a stage runs one micro-batch backward before it starts the next one, and how many it must hold meanwhile
 You will produce  the order of every stage, for any number of stages and micro-batches
 Try it            gpucourse try 3.6
 Your part         the body of `order_of_stage`; keep its name and its parameters
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """Return what this stage does in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
+    """Return the work of this stage in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
 
     Stages are numbered from 0, the first, to `stages` - 1, the last; micro-batches from 0. Forward of i on a stage needs
     forward of i on the previous stage; backward of i needs backward of i on the next stage (on the last stage its own

@@ -1,7 +1,7 @@
 """Your part of 3.9: a layer that is split over ranks and equals the whole layer, forward and backward.
 
 You will learn    which part of a matrix a rank holds; where a sum is needed, forward and backward, and where none is
-You will produce  a column-parallel and a row-parallel linear layer, and the plan which of a transformer's layers is which
+You will produce  a column-parallel and a row-parallel linear layer, and the plan of which layers of a transformer are which
 Try it            gpucourse try 3.9
 Your part         PLAN, and the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
@@ -30,8 +30,8 @@ def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return this rank's share of the outputs, from the whole `x`, which all ranks have; `weight` and `bias` are its slices.
 
-    Forward, no rank needs another. Backward, each has a part of the gradient of `x`, and all need the sum of the parts.
-    A torch.autograd.Function can do one thing forward and another backward.
+    Forward, no rank needs another. Backward, each rank has a part of the gradient of `x`, and all ranks need the sum of the
+    parts. A torch.autograd.Function can do one thing forward and another backward.
     """
     raise NotImplementedError("column_linear: what must happen to the gradient of x?")
 

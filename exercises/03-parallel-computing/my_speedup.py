@@ -11,12 +11,12 @@ from __future__ import annotations
 
 
 def compare(alone: dict, together: dict) -> tuple[float, float]:
-    """Speed-up (times) and efficiency (percent) of the training `together` over `alone`, the training by one rank.
+    """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`, by one rank.
 
-    Each is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}. A row is what one rank recorded of
-    one step; rows come in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}.
-    The first `w` steps set up memory and connections, and do not count. A step is over when its slowest rank has finished, so
-    it takes as long as that rank computes and communicates. Use the median step, because some step is always slow by accident.
-    The batch of all ranks together may differ between the two, so compare samples per second.
+    Each training is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}. A row is one rank's record
+    of one step; rows come in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s":
+    seconds}. The first `w` steps set up memory and connections, and do not count. A step is over when its slowest rank has
+    finished, so it takes as long as that rank computes and communicates. Use the median step, because some step is always slow
+    by accident. The batch of all ranks together may differ between the two runs, so compare samples per second.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PLACES = (  # where images for deep learning and people who build it themselves put it
+PLACES = (  # where deep learning images, and people who build it themselves, put it
     "/usr/local/cuda*/efa/test-cuda*/all_reduce_perf",
     "/opt/nccl-tests/build/all_reduce_perf",
     "/usr/local/bin/all_reduce_perf",
@@ -17,7 +17,7 @@ PLACES = (  # where images for deep learning and people who build it themselves 
 
 @dataclass(frozen=True)
 class Row:
-    """One size of its table; bandwidths in GB/s. `wrong` is None if the benchmark did not check the values."""
+    """One size in the benchmark's table; bandwidths are in GB/s. `wrong` is None if the benchmark did not check the values."""
 
     size: int
     count: int
@@ -31,9 +31,10 @@ class Row:
 def compare(
     own_speeds: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
 ) -> tuple[list[dict[str, float | int | None]], str | None]:
-    """Return its bus bandwidth beside `own_speeds` (GB/s by size in bytes), one row per size; and why there is none, or None.
+    """Return the benchmark's bus bandwidth next to `own_speeds` (GB/s by size in bytes), one row per size. Also return the
+    reason if there are no rows, or None.
 
-    `gpus` is how many ranks have one; over several hosts the program would need MPI, which is not assumed.
+    `gpus` is how many ranks have a GPU. Over several hosts the program would need MPI, which is not assumed.
     """
     program = find()
     if program is None:
@@ -59,14 +60,13 @@ def compare(
 
 
 def find() -> str | None:
-    """Return where the program is on this node, or None."""
+    """Return the path of the program on this node, or None."""
     candidates = [str(path) for place in PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
     return shutil.which("all_reduce_perf") or next(iter(candidates), None)
 
 
 def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
-    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of what it
-    said."""
+    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of its output."""
     command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -80,10 +80,10 @@ def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeou
 
 
 def parse(text: str) -> list[Row]:
-    """Return the in-place half of its text table, which is what `dist.all_reduce` does.
+    """Return the in-place half of the text table; `dist.all_reduce` works in place, too.
 
-    A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Lines of
-    comments (#), of MPI and of NCCL's own log are passed over.
+    A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Comment lines
+    (#), and lines of MPI and of NCCL's log, are skipped.
     """
     rows = []
     for line in text.splitlines():

@@ -20,14 +20,15 @@ IMAGES, LABELS = ("train-images-idx3-ubyte", "train-images.idx3-ubyte"), ("train
 
 
 class NoPictures(Exception):
-    """A folder or file without the expected content; the text says which, and what was wrong."""
+    """A folder or file does not have the expected content; the message names it and says what is wrong."""
 
 
 def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return `count` pictures (3 channels) and their labels: each class has its own soft pattern, shifted at random, with
+    """Return `count` pictures (3 channels) and their labels. Each class has a different soft pattern, shifted at random, with
     noise.
 
-    The same on every machine with the same PyTorch and seed. The place of a pattern is random: its form must be learned.
+    The pictures are the same on every machine with the same PyTorch and seed. The place of a pattern is random, so its form
+    must be learned.
     """
     chance = torch.Generator().manual_seed(seed)
     coarse = torch.randn(CLASSES, CHANNELS, 8, 8, generator=chance)
@@ -41,10 +42,10 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and
-    deviation 1.
+    """Return the first `count` pictures of a set such as MNIST, with one channel, framed to 32x32, and with a brightness of
+    mean 0 and standard deviation 1.
 
-    Raises NoPictures with the reason if the folder contains no such set, or one of fewer than `at_least`.
+    Raises NoPictures with the reason if the folder contains no such set, or a set of fewer than `at_least` pictures.
     """
     images, labels = read_idx(_first(Path(folder), IMAGES)), read_idx(_first(Path(folder), LABELS))
     if images.dim() != 3 or labels.dim() != 1 or len(images) != len(labels) or not len(images):
@@ -62,7 +63,8 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or of another kind."""
+    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if the file is cut short or of another
+    kind."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
@@ -73,7 +75,7 @@ def read_idx(path: Path) -> torch.Tensor:
     shape = struct.unpack(f">{data[3]}I", data[4:head]) if len(data) >= head else ()
     if not shape or len(data) - head != math.prod(shape):
         raise NoPictures(
-            f"{path}: {len(data):,} bytes do not hold what its head promises, {'x'.join(map(str, shape)) or 'nothing'}"
+            f"{path}: {len(data):,} bytes are not what its header promises, {'x'.join(map(str, shape)) or 'nothing'}"
         )
     return (
         torch.frombuffer(bytearray(data[head:]), dtype=torch.uint8).reshape(shape) if math.prod(shape) else torch.zeros(shape)
@@ -84,5 +86,5 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path:
     candidates = [folder / (name + ending) for name in names for ending in ("", ".gz")]
     path = next((path for path in candidates if path.is_file()), None)
     if path is None:
-        raise NoPictures(f"{folder}: has no {names[0]}, packed by gzip or not")
+        raise NoPictures(f"{folder}: has no {names[0]}, compressed with gzip or not")
     return path

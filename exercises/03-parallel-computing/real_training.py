@@ -1,6 +1,6 @@
 """Real training: a convolutional network on 32x32 pictures, trained by one worker and then by all, in one run.
 
-You will learn    what a second GPU is worth over a whole training, in time and in what is learned; why strong scaling takes
+You will learn    what a second GPU brings in a whole training, in time and in accuracy; why strong scaling takes
                   exactly the steps of one worker, and weak scaling different ones
 You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line per epoch
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
@@ -38,7 +38,9 @@ SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is s
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a CNN trained by one worker and by all, strong and weak scaling")
 parser.add_argument("--batch-size", type=int, default=256, help="pictures in one step of one worker")
-parser.add_argument("--images", type=int, default=16384, help="pictures to train on; a quarter as many again are held out")
+parser.add_argument(
+    "--images", type=int, default=16384, help="pictures to train on; an additional quarter of this number is held out"
+)
 parser.add_argument("--epochs", type=int, default=3, help="passes over the pictures")
 parser.add_argument("--width", type=int, default=64, help="channels of the first layer; the others have twice as many")
 parser.add_argument("--data", type=str, default="", help="folder with a real data set in MNIST's format; empty: generated")
@@ -50,7 +52,7 @@ if min(args.batch_size, args.images, args.epochs, args.width) < 1:
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
-torch.backends.cudnn.deterministic = True  # two trainings are compared loss by loss
+torch.backends.cudnn.deterministic = True  # two training runs are compared loss by loss
 rank_batch = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
 batch = rank_batch * size  # of one worker alone: the batch size, cut so that it divides among the ranks
 least_images, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
@@ -72,8 +74,8 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Return the model: three times convolution, ReLU, half the side; then a linear layer. No BatchNorm: it would tie a result
-    to its batch."""
+    """Return the model: three times a convolution, a ReLU and a halving of the side; then a linear layer. There is no
+    BatchNorm, which would tie a result to its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
     for inputs, outputs in itertools.pairwise(channels):
@@ -82,8 +84,8 @@ def build() -> nn.Module:
 
 
 def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield this worker's share, batch after batch, epoch after epoch. Together the workers' n-th batches are one worker's
-    n-th."""
+    """Yield this worker's share, batch after batch, epoch after epoch. The workers' n-th batches together are one worker's n-th
+    batch."""
     sampler = DistributedSampler(train, num_replicas=workers, rank=worker, seed=SEED, drop_last=True)
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)
@@ -94,15 +96,15 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
 
 
 def evaluate(model: nn.Module) -> tuple[float, float]:
-    """Return loss and accuracy in percent on the held-out pictures."""
+    """Return the loss and the accuracy in percent on the held-out pictures."""
     with torch.no_grad():
         scores = torch.cat([model(some) for some in tests.split(1024)])
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
 
 
-# --- the experiment: trainings from the same start, the first one by one worker alone ------------------------------------
+# --- the experiment: training runs from the same start, the first by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
-    """Train a fresh model with `count` pictures per worker and step: how long it took, and what it learned."""
+    """Train a fresh model with `count` pictures per worker and step; return how long it took, and what it learned."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
     ids = [device] if device.type == "cuda" else None
     model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
@@ -135,8 +137,8 @@ def training(case: str, workers: int, count: int) -> dict:
 def compute_first_losses() -> torch.Tensor:
     """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
-    Strong scaling must have the same, except for rounding. A batch in one piece would not do on a GPU: for another size cuDNN
-    may use another algorithm.
+    Strong scaling must have the same losses, except for rounding. A batch in one piece would not be comparable on a GPU,
+    because cuDNN may use another algorithm for another size.
     """
     network, losses = build(), []
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003)

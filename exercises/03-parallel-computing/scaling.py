@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def counts(maximum: int) -> list[int]:
-    """Return how many workers to measure: 1, 2, 4, 8 ... and `maximum` itself."""
+    """Return the numbers of workers to measure: 1, 2, 4, 8 ... and `maximum` itself."""
     return sorted({2**power for power in range(maximum.bit_length())} | {maximum})
 
 
@@ -24,16 +24,16 @@ def serial_percent(times: float, workers: int) -> float | None:
     """Return the serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
 
     Karp and Flatt, "Measuring parallel processor performance", 1990. If it grows with n, the loss is not a part that stays
-    serial (Amdahl) but overhead: communication, shared hardware. None for one worker, which says nothing about it.
+    serial (Amdahl) but overhead: communication, shared hardware. Return None for one worker, which shows nothing about it.
     """
     return 100 * (1 / times - 1 / workers) / (1 - 1 / workers) if workers > 1 else None
 
 
 def describe_serial_share(slowest: float, fastest: float, workers: int) -> str | None:
-    """Return the serial shares between a lowest and a highest speed-up, in percent: "8.1 to 12.4".
+    """Return the serial shares between a lowest and a highest speed-up as text, in percent: "8.1 to 12.4".
 
-    A share below 0 does not exist, so for an interval that reaches below it only the upper end is named, and for one that lies
-    below it only that the measurement's noise hides any share. None for one worker.
+    A share below 0 does not exist. If the interval reaches below 0, the text names only the upper end; if the whole interval is
+    below 0, it says that noise in the measurement hides any share. Return None for one worker.
     """
     high, low = serial_percent(slowest, workers), serial_percent(fastest, workers)
     if high is None or low is None:
@@ -46,17 +46,18 @@ def describe_serial_share(slowest: float, fastest: float, workers: int) -> str |
 def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
     """Return the breakdown of a step: its ideal time, what slower computing added, and what communication added.
 
-    `silent_ms` is the same step without communication, `one_ms` one worker's with the whole batch, of which `share` is here.
-    The three add up to the step. A loss below 0 is noise: the difference of measurements that do not differ.
+    `silent_ms` is the same step without communication. `one_ms` is one worker's step with the whole batch, of which each worker
+    here has `share`. The three parts add up to the step. A loss below 0 is noise between measurements that do not really
+    differ.
     """
     ideal = one_ms * share
     return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}
 
 
 def name_bottleneck(losses: Mapping[str, float], noise_ms: float) -> str:
-    """Return the larger of the two losses of a step, if it and its lead over the other are above the noise; otherwise a text
-    that none can be named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are computed
-    from."""
+    """Return the larger of the two losses of a step, if it and its lead over the other are above the noise; otherwise, return a
+    text that says that none can be named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses
+    are computed from."""
     slower, communication = losses["slower_computing_ms"], losses["communication_ms"]
     if max(slower, communication) <= noise_ms or abs(slower - communication) <= noise_ms:
         return "none can be named"

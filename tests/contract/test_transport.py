@@ -98,9 +98,9 @@ def test_exit_code_is_what_a_shell_returns(link: SshLink, command: str, code: in
 
 @pytest.mark.parametrize("pieces", [1, 60])
 def test_outputs_are_separate_and_exact_to_the_byte(link: SshLink, pieces: int) -> None:
-    every = bytes(range(256)) * (300 // pieces)
-    result = link.run("tee /dev/stderr", stdin=every if pieces == 1 else iter([every] * pieces))
-    assert (result.stdout, result.stderr) == (every * pieces, every * pieces)
+    payload = bytes(range(256)) * (300 // pieces)
+    result = link.run("tee /dev/stderr", stdin=payload if pieces == 1 else iter([payload] * pieces))
+    assert (result.stdout, result.stderr) == (payload * pieces, payload * pieces)
 
 
 def test_many_errors_do_not_block_the_output(link: SshLink) -> None:

@@ -99,14 +99,14 @@ class Account:
 
     # How to disturb it
 
-    def fail(self, action: str, code: str, **when: Any) -> None:
-        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, nth, times, and `after` for a
+    def fail(self, action: str, code: str, **conditions: Any) -> None:
+        """Let calls fail with an error of the API; `conditions` as in `faults.Rule`: zone, nth, times, and `after` for a
         call that is done and whose answer is an error all the same."""
-        self._ask("rule", action=action, effect="fail", code=code, **when)
+        self._ask("rule", action=action, effect="fail", code=code, **conditions)
 
-    def hold(self, action: str, **when: Any) -> None:
+    def hold(self, action: str, **conditions: Any) -> None:
         """Hold calls back until `release`; with `after=True` they have taken effect, and only the answer is held."""
-        self._ask("rule", action=action, effect="hold", **when)
+        self._ask("rule", action=action, effect="hold", **conditions)
 
     def list_held_calls(self) -> list[str]:
         """Return the calls that are held back right now."""
@@ -120,9 +120,9 @@ class Account:
         """Take permissions away: `ec2:RunInstances`, `pricing:*`."""
         self._ask("deny", actions=list(actions))
 
-    def expire_credentials(self, *, after: str = "") -> None:
+    def expire_credentials(self, *, action: str = "") -> None:
         """Let the session run out: now, or once a call of that action was answered."""
-        self._ask("expire", after=after)
+        self._ask("expire", after=action)
 
     def renew_credentials(self) -> None:
         """Begin a new session."""
@@ -161,8 +161,8 @@ class Account:
         """Every call so far, or those of one action."""
         file = self.folder / "calls.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        made = (Made(**json.loads(line)) for line in lines)
-        return [call for call in made if action in {"", call.action}]
+        entries = (Made(**json.loads(line)) for line in lines)
+        return [call for call in entries if action in {"", call.action}]
 
     def list_refused(self) -> list[str]:
         """Return what the course's policy refused so far, beside what an administrator does: `action on resource`."""

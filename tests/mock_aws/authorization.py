@@ -90,36 +90,39 @@ def _list_own_permissions(call: Call, action: str) -> Iterator[Permission]:
     if types is None:  # the policy names it nowhere
         yield Permission(action=action)
         return
-    made = _tags_of_new(call)
+    new_tags = _tags_of_new(call)
     resources = _read_named(call)
     without = True
-    for listed, keys in types.items():
-        kind = listed.removesuffix("*")
+    for type_name, keys in types.items():
+        kind = type_name.removesuffix("*")
         names = resources.get(kind, []) if kind else []
-        if not names and kind and (listed.endswith("*") or kind in made):
+        if not names and kind and (type_name.endswith("*") or kind in new_tags):
             names = ["*"]
         for name in names:
             without = False
             if kind == "key-pair" and _is_gone(call, name):
                 continue
-            new = verb.startswith(_MAKING) and (name == "*" or kind in made)
+            new = verb.startswith(_MAKING) and (name == "*" or kind in new_tags)
             tags = {} if name == "*" else _tags(call, kind, name)
             context = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
-            given = made.get(kind, made.get("", {})) if new or service == "scheduler" else {}
-            context |= {f"aws:RequestTag/{key}": value for key, value in given.items()}
+            request_tags = new_tags.get(kind, new_tags.get("", {})) if new or service == "scheduler" else {}
+            context |= {f"aws:RequestTag/{key}": value for key, value in request_tags.items()}
             context |= _facts(call)
             yield Permission(
                 action=action,
                 resource=_arn(call, service, kind, name),
                 context=_keep_known_keys(context, [*keys, *types.get("", [])]),
             )
-    for kind in made.keys() - {"", *(listed.removesuffix("*") for listed in types)}:  # a spot request, which the table lacks
+    for kind in new_tags.keys() - {
+        "",
+        *(type_name.removesuffix("*") for type_name in types),
+    }:  # a spot request, which the table lacks
         yield Permission(action=action, resource=_arn(call, service, kind, "*"))
     if without:
-        tags = made.get("", {})
+        tags = new_tags.get("", {})
         context = {f"aws:RequestTag/{key}": value for key, value in tags.items()} | _facts(call)
         yield Permission(action=action, context=_keep_known_keys(context, types.get("", [])))
-    yield from _list_tag_permissions(call, service, verb, made)
+    yield from _list_tag_permissions(call, service, verb, new_tags)
 
 
 def _is_gone(call: Call, name: str) -> bool:
@@ -128,11 +131,13 @@ def _is_gone(call: Call, name: str) -> bool:
     return call.action.startswith("Delete") and name not in ec2_backends[ACCOUNT_ID][call.region].key_pairs
 
 
-def _list_tag_permissions(call: Call, service: str, verb: str, made: Mapping[str, Mapping[str, str]]) -> Iterator[Permission]:
+def _list_tag_permissions(
+    call: Call, service: str, verb: str, new_tags: Mapping[str, Mapping[str, str]]
+) -> Iterator[Permission]:
     """To tag what is made is an action of its own, under the name of what makes it."""
     if service not in _TAGGING or _TAGGING[service].endswith(f":{verb}"):
         return
-    for kind, tags in made.items():
+    for kind, tags in new_tags.items():
         context = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
         context |= {"ec2:CreateAction": verb} if service == "ec2" else {f"{service}:CreateAction": verb}
         of = kind or {"elasticfilesystem": "file-system", "scheduler": "schedule-group"}[service]
@@ -142,9 +147,9 @@ def _list_tag_permissions(call: Call, service: str, verb: str, made: Mapping[str
 
 def _list_permissions_behind(call: Call, action: str) -> Iterator[Permission]:
     """Those for what EFS does at EC2: the interface of a mount target is made without tags, in a subnet that has some."""
-    for listed in _read_table()["actions"].get(action, {"": []}):
-        kind = listed.removesuffix("*")
-        for name in _read_named(call).get(kind, ["*"] if listed.endswith("*") else []):
+    for type_name in _read_table()["actions"].get(action, {"": []}):
+        kind = type_name.removesuffix("*")
+        for name in _read_named(call).get(kind, ["*"] if type_name.endswith("*") else []):
             tags = {} if name == "*" else _tags(call, kind, name)
             context = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
             yield Permission(action=action, resource=_arn(call, "ec2", kind, name), context=context)

@@ -65,10 +65,10 @@ class Faults:
         with self._lock:
             self._denied += patterns
 
-    def expire(self, after: str) -> None:
-        """Let the credentials run out: once `after` has been answered; now if it is empty."""
+    def expire(self, action: str) -> None:
+        """Let the credentials run out: once `action` has been answered; now if it is empty."""
         with self._lock:
-            self._expired, self._expires_after = not after, after
+            self._expired, self._expires_after = not action, action
 
     def renew(self) -> None:
         """Have new credentials."""
@@ -98,23 +98,23 @@ class Faults:
     def before(self, call: Call, zone: str) -> Refusal | None:
         """Return what is in the way of a call; one that is held back waits in here."""
         with self._lock:
-            expired, denied = self._expired, any(matches_call(pattern, call) for pattern in self._denied)
+            expired, is_denied = self._expired, any(matches_call(pattern, call) for pattern in self._denied)
         if expired:
             return errors.make_expiry(call)
-        if denied:
+        if is_denied:
             return errors.make_denial(call)
-        return self._disturb(call, zone, after=False)
+        return self._disturb(call, zone, is_done=False)
 
     def after(self, call: Call, zone: str) -> Refusal | None:
         """Return what happens once the call has taken effect."""
         with self._lock:
             if self._expires_after and matches_call(self._expires_after, call):
                 self._expired = True
-        return self._disturb(call, zone, after=True)
+        return self._disturb(call, zone, is_done=True)
 
-    def _disturb(self, call: Call, zone: str, *, after: bool) -> Refusal | None:
+    def _disturb(self, call: Call, zone: str, *, is_done: bool) -> Refusal | None:
         with self._lock:
-            due = [rule for rule in self._rules if rule.after is after and rule.is_due(call, zone)]
+            due = [rule for rule in self._rules if rule.after is is_done and rule.is_due(call, zone)]
             free = self._free
         for rule in due:
             if rule.effect == "hold":

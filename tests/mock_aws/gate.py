@@ -39,9 +39,9 @@ class Gate:
             zone = _find_zone(call) if call.name == "ec2:RunInstances" else ""
         fault = self._state.faults.before(call, zone)
         answer = wire.refuse(call, fault) if fault else self._answer_once(call, environ)
-        if not fault and (late := self._state.faults.after(call, zone)):
+        if not fault and (late_fault := self._state.faults.after(call, zone)):
             self._answered.pop((call.invocation, call.name), None)
-            answer = wire.refuse(call, late)
+            answer = wire.refuse(call, late_fault)
         self._state.journal(call, answer)
         return _send(answer, environ, start_response)
 

@@ -24,10 +24,10 @@ class AccountProcess:
 
     def __init__(self, folder: Path, *, computers: bool) -> None:
         """Start it. Raises RuntimeError with the end of its log if it does not get that far."""
-        self._line, there = Pipe()
+        self._line, child_end = Pipe()
         words = [sys.executable, "-u", "-c", PROGRAM.format(folder=str(folder), computers=computers)]
-        with there:
-            self._fork = Fork(words, ROOT, os.environ, library="moto", streams=[there.fileno()])
+        with child_end:
+            self._fork = Fork(words, ROOT, os.environ, library="moto", streams=[child_end.fileno()])
         try:
             self.port = int(self._line.recv())
         except EOFError:

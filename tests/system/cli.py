@@ -51,10 +51,10 @@ class Learner:
         """A clean environment: nothing of whoever runs the tests."""
         home = self.workspace.parent / "home"
         home.mkdir(exist_ok=True)
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
+        variables = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
         if SHARED in os.environ:  # fonts are looked for once, not by every learner
-            kept["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
-        return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
+            variables["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
+        return {**variables, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
     def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, **environ: str) -> Typed:
         """Run a command to its end; fails unless it answers `code` (None: whatever)."""
@@ -137,9 +137,9 @@ class Learner:
 
     def check_nothing_runs(self) -> None:
         """No launcher and no rank of a run is alive; a supervisor, which tells of the end before it ends itself, ends."""
-        here = str(self.workspace).encode()
-        assert list_marked(b"GPUCOURSE_RUN_DIR=" + here) == []
-        until(lambda: not list_marked(b"GPUCOURSE_RUN_DIR=supervisor", b"HOME=" + here), what="the end of the supervisors")
+        path = str(self.workspace).encode()
+        assert list_marked(b"GPUCOURSE_RUN_DIR=" + path) == []
+        until(lambda: not list_marked(b"GPUCOURSE_RUN_DIR=supervisor", b"HOME=" + path), subject="the end of the supervisors")
 
 
 def list_marked(*marks: bytes) -> list[int]:
@@ -168,7 +168,7 @@ def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, 
     if not forks.can_start(command, env):
         result = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
         return result.returncode, result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
-    return finish(forks.Fork(command, Path.cwd(), env, apart=True), timeout)
+    return finish(forks.Fork(command, Path.cwd(), env, has_own_stderr=True), timeout)
 
 
 def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
@@ -187,10 +187,10 @@ def wait_for_words(process: subprocess.Popen[bytes], words: bytes) -> str:
     """Wait until a line of what the process says on its standard error holds these words; the line."""
     stream = process.stderr
     assert stream is not None
-    deadline, shown = time.monotonic() + STUCK_S, b""
+    deadline, output = time.monotonic() + STUCK_S, b""
     while words not in (line := stream.readline()):
-        shown += line
-        text = f"{words!r} did not come onto the screen within {STUCK_S:.0f} s, but:\n{shown.decode(errors='replace')}"
+        output += line
+        text = f"{words!r} did not come onto the screen within {STUCK_S:.0f} s, but:\n{output.decode(errors='replace')}"
         assert line, f"the command ended: {text}"
         assert time.monotonic() < deadline, text
     return line.decode(errors="replace")

@@ -142,25 +142,25 @@ def run_exercise(
     solved: Any = False,
     env: Any = None,
     files: Any = None,
-    before: Any = (),
+    prefix: Any = (),
     **settings: str,
 ) -> Finished:
     """Run an exercise in a new folder.
 
     Its keywords are of any type, so that a dictionary of settings can be given beside them. `changes`: words that are replaced
     in its files. `solved`: as `lay_out` has it. `ranks`: so many processes, as torchrun starts them; 0 for one process by
-    hand. `env`: variables beside those of a node without a GPU. `files`: texts that lie beside the script. `before`: the words
+    hand. `env`: variables beside those of a node without a GPU. `files`: texts that lie beside the script. `prefix`: the words
     of a command that starts it.
     """
     exercise, script = lay_out(exercise_id, folder, solved=solved)
     for name, text in (files or {}).items():
         (folder / name).write_text(text, encoding="utf-8")
     replace_words(script, changes)
-    command = [*before, sys.executable, script.name, *flags(exercise, **settings)]
+    command = [*prefix, sys.executable, script.name, *flags(exercise, **settings)]
     common = {**environment(folder), **(env or {})}
     meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())} if ranks else {}
-    own = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)] or [{}]
-    processes = [start(command, folder, {**common, **meeting, **variables}) for variables in own]
+    rank_variables = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)] or [{}]
+    processes = [start(command, folder, {**common, **meeting, **variables}) for variables in rank_variables]
     outputs = [wait(process) for process in processes]
     return read_finished(exercise, max(abs(process.returncode) for process in processes), outputs, folder)
 

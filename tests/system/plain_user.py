@@ -61,10 +61,10 @@ def _ways_through() -> list[str]:
     """Shell lines that let others reach the interpreter and the package: in front of a closed folder a new one is mounted, in
     which these are all that there is."""
     folders = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
-    closed = {
+    closed_parents = {
         path: next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & 0o001), None) for path in folders
     }
-    behind = {path: folder for path, folder in closed.items() if folder is not None}
+    behind = {path: folder for path, folder in closed_parents.items() if folder is not None}
     names = {path: f"aside/{number}" for number, path in enumerate(sorted(behind))}
     lines = [f"mkdir -p {place} && mount --rbind {shlex.quote(str(path))} {place}" for path, place in names.items()]
     lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(folder))}" for folder in sorted(set(behind.values()))]

@@ -101,17 +101,17 @@ def in_terminal(
             os.execve(COMMAND[0], [*COMMAND, *words], environment)
         finally:
             os._exit(127)  # a second process of these tests would go on with them
-    shown, read = b"", 0
+    screen, read = b"", 0
     waiting = list(steps)
     deadline = time.monotonic() + STUCK_S
     try:
         while True:
-            if waiting and (match := re.search(waiting[0][0].encode(), shown[read:])):
+            if waiting and (match := re.search(waiting[0][0].encode(), screen[read:])):
                 read += match.end()
                 os.write(master, waiting.pop(0)[1].encode())
-            if closed_at and not waiting and re.search(closed_at.encode(), shown[read:]):
+            if closed_at and not waiting and re.search(closed_at.encode(), screen[read:]):
                 break
-            assert time.monotonic() < deadline, f"waiting for {waiting[:1]}:\n{shown.decode(errors='replace')}"
+            assert time.monotonic() < deadline, f"waiting for {waiting[:1]}:\n{screen.decode(errors='replace')}"
             if select.select([master], [], [], 0.2)[0]:
                 try:
                     data = os.read(master, 1 << 16)
@@ -119,8 +119,8 @@ def in_terminal(
                     break
                 if not data:
                     break
-                shown += data
+                screen += data
     finally:
         os.close(master)
         _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")
+    return os.waitstatus_to_exitcode(status), screen.decode(errors="replace")

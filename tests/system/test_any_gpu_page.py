@@ -38,16 +38,16 @@ NO_GPU = '{"torch": "2.11.0", "gpus": []}'
 def list_commands() -> list[str]:
     """Return what is after `gpucourse` in the page's blocks, each once, in their order."""
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
-    typed = [line.split("#")[0].strip() for line in lines]
-    return list(dict.fromkeys(match[1] for line in typed if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
+    commands = [line.split("#")[0].strip() for line in lines]
+    return list(dict.fromkeys(match[1] for line in commands if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
 
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
     """Yield an empty workspace."""
-    made = Learner(tmp_path / "w")
-    yield made
-    made.types("destroy", "--all", "--discard", "--yes")
+    student = Learner(tmp_path / "w")
+    yield student
+    student.types("destroy", "--all", "--discard", "--yes")
 
 
 def test_every_command_of_the_page_is_typed_here() -> None:
@@ -61,10 +61,10 @@ def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
     python.chmod(0o755)
     learner.workspace.mkdir()
     (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"node_python": str(python)}))
-    nobody = f"127.0.0.1:{take_port()}"
+    silent_address = f"127.0.0.1:{take_port()}"
     for command in list_commands():
         code, words = ANSWERS[command]
-        result = learner.types(*shlex.split(command.replace("gpubox:22", nobody)), code=code)
+        result = learner.types(*shlex.split(command.replace("gpubox:22", silent_address)), code=code)
         assert words in result.out + result.err, command
 
 

@@ -23,14 +23,14 @@ IN_CLOSED = 'cd "$HOME/.." && mkdir -p closed/in && cd closed/in && chmod 0 .. &
 def user() -> Iterator[Learner]:
     """Somebody who is not root, beside a closed folder."""
     folder = Path(tempfile.mkdtemp(prefix="plain-user-"))  # pytest's own folders are closed to others
-    others = folder / "others"
+    closed_folder = folder / "others"
     try:
-        before = words_of_a_plain_user(folder, lent=False) if os.geteuid() == 0 else ()
-        (others / "home").mkdir(parents=True)
-        others.chmod(0)
-        yield Learner(folder / "workspace", before=before)
+        prefix = words_of_a_plain_user(folder, lent=False) if os.geteuid() == 0 else ()
+        (closed_folder / "home").mkdir(parents=True)
+        closed_folder.chmod(0)
+        yield Learner(folder / "workspace", before=prefix)
     finally:
-        for path in (others, folder / "closed"):
+        for path in (closed_folder, folder / "closed"):
             if path.exists():
                 path.chmod(0o700)
         shutil.rmtree(folder)
@@ -50,5 +50,5 @@ def test_closed_workspace_is_named_and_not_read(user: Learner, line: str) -> Non
 
 
 def test_workspace_is_the_one_at_home_below_a_closed_folder(user: Learner) -> None:
-    inside = replace(user, before=(*user.before, "sh", "-c", IN_CLOSED, "sh"))
-    assert "Nothing is deployed." in inside.types("status", GPUCOURSE_WORKSPACE="").out
+    closed_user = replace(user, before=(*user.before, "sh", "-c", IN_CLOSED, "sh"))
+    assert "Nothing is deployed." in closed_user.types("status", GPUCOURSE_WORKSPACE="").out

@@ -53,7 +53,7 @@ REFUSALS = (
     (2, "a person has to agree at a terminal", "dev"),
     (2, "this needs confirmation, and there is no terminal", "grade"),
     (2, "--judge 3.2/laptop=80 --by NAME", "grade"),
-    (2, "is not handed in, or is as the course delivers it", "grade"),
+    (2, "is not handed in, or still as the course delivers it", "grade"),
     (2, "so no check will fail", "run"),
     (2, "gpucourse show 3.2 --run", "show"),
     (2, "no such workspace", "--workspace"),
@@ -148,9 +148,9 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     def type_it(line: str) -> Answer:
         words = [re.sub(r"\bgpu\d\b", lambda host: hosts[host[0]], word) for word in split_line(line)]
         capfd.readouterr()
-        with monkeypatch.context() as now:
+        with monkeypatch.context() as patcher:
             if line.startswith(OF_AN_INSTRUCTOR):
-                now.setenv("GPUCOURSE_WORKSPACE", str(desk.parent / "instructor"))
+                patcher.setenv("GPUCOURSE_WORKSPACE", str(desk.parent / "instructor"))
             try:
                 code = run_command(words)
             except SystemExit as ended:  # --install-completion leaves so
@@ -162,8 +162,10 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 def is_expected(line: str, code: int, output: str) -> bool:
     """Return whether a line did what it says, or was refused for a reason that holds here."""
-    command, *rest = line.split()
-    if code == 0 or (code == 2 and not rest and "→ gpucourse" in output):  # alone, without what it is about, it is only named
+    command, *arguments = line.split()
+    if code == 0 or (
+        code == 2 and not arguments and "→ gpucourse" in output
+    ):  # alone, without what it is about, it is only named
         return True
     return any(code == row[0] and row[1] in output and command in row[2].split() for row in REFUSALS)
 
@@ -171,10 +173,10 @@ def is_expected(line: str, code: int, output: str) -> bool:
 @pytest.mark.system
 @pytest.mark.slow
 def test_documented_command_does_what_it_says_or_names_what_is_missing(type_line: Callable[[str], Answer]) -> None:
-    wrong = []
+    failures = []
     for line in list_documented_lines():
         if line not in TYPED_ELSEWHERE:
             code, output = type_line(line)
             if not is_expected(line, code, output) or "Traceback" in output:
-                wrong.append(f"gpucourse {line}: {code}: {output}")
-    assert not wrong, "\n".join(wrong)
+                failures.append(f"gpucourse {line}: {code}: {output}")
+    assert not failures, "\n".join(failures)

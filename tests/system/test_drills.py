@@ -48,17 +48,19 @@ def test_killed_rank_is_found_by_its_number(lab: Learner) -> None:
     assert rank_exit["rank"] == fault["rank"]
     assert type_diagnosis(lab, "3.2", "kill-rank", 1 - rank_exit["rank"], code=5)["verdict"]["verdict"] == "failed"
     assert "is still open" in lab.types("check", "3.2", code=3).err
-    right = type_diagnosis(lab, "3.2", "kill-rank", rank_exit["rank"])
-    assert right["verdict"]["verdict"] == "passed"
-    assert [(item["symptom"], item["ranks"]) for item in right["run"]["diagnoses"]] == [("rank-killed", [rank_exit["rank"]])]
+    diagnosis = type_diagnosis(lab, "3.2", "kill-rank", rank_exit["rank"])
+    assert diagnosis["verdict"]["verdict"] == "passed"
+    assert [(item["symptom"], item["ranks"]) for item in diagnosis["run"]["diagnoses"]] == [
+        ("rank-killed", [rank_exit["rank"]])
+    ]
 
 
 def test_blocked_port_is_found(lab: Learner) -> None:
     record, _ = break_exercise(lab, "3.1", "block-port", "--set", "elements=1000")
     assert record["rank_exits"] == []
     assert "EADDRINUSE" in (lab.run_folder() / "logs/node0-launcher.log").read_text()
-    right = type_diagnosis(lab, "3.1", "block-port")
-    assert right["run"]["diagnoses"][0]["symptom"] == "port-busy"
+    diagnosis = type_diagnosis(lab, "3.1", "block-port")
+    assert diagnosis["run"]["diagnoses"][0]["symptom"] == "port-busy"
     assert "no run of 3.1 has succeeded" in lab.types("check", "3.1", code=3).err
 
 

@@ -72,8 +72,8 @@ def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = run_exercise("5.9", tmp_path / "work", samples="32", rounds="1")
-    slow = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
-    check_healthy(run, tmp_path, failures=slow)
+    failures = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
+    check_healthy(run, tmp_path, failures=failures)
     values = run.metrics
     assert (values["losses_off"], values["weights_off"], values["samples_off"], values["faults_gone"]) == (0, 0, 0, 0)
     assert values["values_read_delivered"] == pytest.approx(1 + 32 * 11, rel=0.001)

@@ -40,12 +40,12 @@ def test_training_on_three_ranks_divides_samples_and_compares_itself(tmp_path: P
     assert (values["gpu_memory_bytes"], values["cuda"], values["nccl"], values["peak_gpu_memory_bytes"]) == (None,) * 4
     assert values["share_samples"] == [333, 333, 333]
     assert values["gradient_bytes"] == 4 * (784 * 33 + 33 + 33 * 10 + 10)
-    alone = values["comparison"][0]
+    single_row = values["comparison"][0]
     assert [row["ranks"] for row in values["comparison"]] == [1, 3, 3]
     for row in values["comparison"]:
         throughput = row["ranks"] * row["batch_per_rank"] / row["median_ms"] * 1e3
         assert row["samples_per_s"] == pytest.approx(throughput)
-        assert row["speedup"] == pytest.approx(throughput / alone["samples_per_s"])
+        assert row["speedup"] == pytest.approx(throughput / single_row["samples_per_s"])
         assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["ranks"])
 
 
@@ -63,8 +63,10 @@ def test_every_collective_is_measured_at_every_size_with_both_bandwidths(tmp_pat
     for row in sweep:
         assert row["algbw_gb_per_s"] == pytest.approx(row["bytes"] / row["median_us"] / 1e3)
         assert row["busbw_gb_per_s"] == pytest.approx(row["algbw_gb_per_s"] * factors[row["collective"]])
-    shown = [line.decode() for _, line in leave_out_tables([(0.0, line.encode()) for line in run.output.splitlines()])]
-    assert [line.split(":")[0] for line in shown if "GB/s on the bus" in line] == COLLECTIVES, "on the screen a line for each"
+    screen_lines = [line.decode() for _, line in leave_out_tables([(0.0, line.encode()) for line in run.output.splitlines()])]
+    assert [line.split(":")[0] for line in screen_lines if "GB/s on the bus" in line] == COLLECTIVES, (
+        "on the screen a line for each"
+    )
     assert "theoretical link" not in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8"), "a loopback has none"
 
 
@@ -72,11 +74,11 @@ def test_every_collective_is_measured_at_every_size_with_both_bandwidths(tmp_pat
 def test_one_worker_and_two_are_compared_in_one_run(tmp_path: Path) -> None:
     run = run_exercise("3.4", tmp_path / "work", ranks=2, images="1024", batch_size="32", epochs="3")
     check_healthy(run, tmp_path)
-    alone, strong, weak = run.metrics["comparison"]
-    assert [row["batch_per_rank"] for row in (alone, strong, weak)] == [32, 16, 32]
-    assert [row["steps"] for row in (alone, strong, weak)] == [96, 96, 48], "1,024 pictures, 3 epochs"
-    assert strong["speedup"] == pytest.approx(alone["train_s"] / strong["train_s"])
-    assert weak["speedup"] == pytest.approx(alone["train_s"] / weak["train_s"]), "the same pictures once more"
+    single_row, strong, weak = run.metrics["comparison"]
+    assert [row["batch_per_rank"] for row in (single_row, strong, weak)] == [32, 16, 32]
+    assert [row["steps"] for row in (single_row, strong, weak)] == [96, 96, 48], "1,024 pictures, 3 epochs"
+    assert strong["speedup"] == pytest.approx(single_row["train_s"] / strong["train_s"])
+    assert weak["speedup"] == pytest.approx(single_row["train_s"] / weak["train_s"]), "the same pictures once more"
 
 
 @pytest.mark.slow
@@ -154,7 +156,7 @@ def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_
                 "powersgd-2": 4 * (2 * edges + biases)}  # fmt: skip
     assert {name: row["bytes_per_step"] for name, row in rows.items()} == expected
     assert rows["powersgd-1"]["bytes_first_step"] == 4 * parameters, "it begins later"
-    assert run.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
+    assert run.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP accepts this hook with NCCL only"}]
     plain = rows.pop("none")
     for row in rows.values():
         compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])  # else it is too short to be measured

@@ -75,8 +75,8 @@ def list_rows() -> list[object]:
 def test_a_script_refuses_what_cannot_be_with_the_rule(
     exercise: str, words: str, code: int, sentence: str, tmp_path: Path
 ) -> None:
-    ended, output = type_flags(exercise, tmp_path / "work", *words.split())
-    assert (ended, sentence in output, "Traceback" in output) == (code, True, False), output
+    exit_code, output = type_flags(exercise, tmp_path / "work", *words.split())
+    assert (exit_code, sentence in output, "Traceback" in output) == (code, True, False), output
 
 
 @pytest.mark.slow

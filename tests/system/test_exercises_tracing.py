@@ -58,7 +58,7 @@ def test_a_pod_as_delivered_is_refused_and_the_part_is_open(tmp_path: Path) -> N
 @pytest.mark.usefixtures("gcc")
 def test_a_solved_pod_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None:
     mounts = read_mounts()
-    run = run_exercise("B.1", tmp_path / "my work: 2", solved=True, before=SUPERVISED)
+    run = run_exercise("B.1", tmp_path / "my work: 2", solved=True, prefix=SUPERVISED)
     check_healthy(run, tmp_path)
     assert run.metrics["first_trace"]["by_api"]["cudaLaunchKernel"] == 8 * (2 + 5 * 6)
     assert run.metrics["first_trace"]["by_api"]["cudaMalloc"] == 1 + 2 + 8

@@ -26,9 +26,9 @@ UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """Return the scripts of a node with a GPU, by hook, and of one without, which has shared storage and was created late."""
-    late = {"gpus": 0, "shared_address": "10.77.1.20", "expires": in_hours(-1), "ttl_hours": 2}
+    late_settings = {"gpus": 0, "shared_address": "10.77.1.20", "expires": in_hours(-1), "ttl_hours": 2}
     names = [*(("gpu", hook) for hook in HOOKS), ("late", "none")]
-    return render(tmp_path_factory.mktemp("rendered"), names, gpu={}, late=late)
+    return render(tmp_path_factory.mktemp("rendered"), names, gpu={}, late=late_settings)
 
 
 @pytest.fixture(scope="module")

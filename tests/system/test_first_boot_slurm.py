@@ -166,9 +166,9 @@ def test_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, s
     assert (cluster.directory / "keys/munge.key").exists()
     look(head)
     assert list((cluster.directory / "keys").iterdir()) == []
-    before = head.commands_run.count("systemctl restart slurmctld")
+    restart_count = head.commands_run.count("systemctl restart slurmctld")
     look(head)
-    assert head.commands_run.count("systemctl restart slurmctld") == before, (
+    assert head.commands_run.count("systemctl restart slurmctld") == restart_count, (
         "a look at a cluster that is as it was changes nothing"
     )
 

@@ -91,9 +91,9 @@ def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_figure_above_its_ceiling_is_a_fault() -> None:
-    (over,) = figures("1.2", {"tok_per_s": 200.0, "ceiling_tok_per_s": 122.0}, {})
-    assert not over.possible
-    assert "ABOVE the ceiling" in over.text
+    (figure,) = figures("1.2", {"tok_per_s": 200.0, "ceiling_tok_per_s": 122.0}, {})
+    assert not figure.possible
+    assert "ABOVE the ceiling" in figure.text
     assert Figure("copies", 3000.0, "GB/s", 3350.0).text == "copies 3,000 GB/s (90% of 3,350)"
     assert Figure("copies", 3000.0, "GB/s").possible, "nothing is known of this GPU"
 

@@ -24,9 +24,9 @@ LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
     """Yield an empty workspace; whatever is in the end is taken down."""
-    made = Learner(tmp_path / "w")
-    yield made
-    made.types("destroy", "--all", "--discard", "--yes")
+    student = Learner(tmp_path / "w")
+    yield student
+    student.types("destroy", "--all", "--discard", "--yes")
 
 
 def give_gpu(learner: Learner, script: str) -> None:

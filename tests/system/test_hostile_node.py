@@ -148,8 +148,8 @@ class World:
             is_ours = name.startswith(("workspace/runs/", "workspace/.gpucourse/", "workspace/receipts", "workspace/exercises"))
             if not is_ours or name.endswith(("canary.txt", "id_ed25519", "id_ed25519.pub")):
                 digests[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
-        home = sorted(path.relative_to(self.root).as_posix() for path in (self.root / "home").rglob("*"))
-        return digests | dict.fromkeys(home, "in the home")
+        home_paths = sorted(path.relative_to(self.root).as_posix() for path in (self.root / "home").rglob("*"))
+        return digests | dict.fromkeys(home_paths, "in the home")
 
     def find_leaks(self) -> list[str]:
         """Return the files of the program's own that hold the secret, its digest, or what the node wanted to write."""
@@ -211,7 +211,7 @@ def _prepare_command(world: World, lie: Lie, verb: str) -> list[str]:
 
 def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) -> None:
     words = _prepare_command(world, lie, verb)
-    before, world.node.lie = world.digest_untouched_files(), lie
+    digests, world.node.lie = world.digest_untouched_files(), lie
     world.node.installed = lie.message != "install"
     try:
         code, capture = world.types(capfd, *words)
@@ -222,13 +222,13 @@ def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: s
     assert "fault of gpucourse" not in capture
     assert "Traceback" not in capture
     assert CONTROL.search(capture) is None, repr(capture)
-    assert world.digest_untouched_files() == before
+    assert world.digest_untouched_files() == digests
     assert world.find_leaks() == []
     assert not Path("/tmp/pwn").exists()
     if lie.message == "pack":
         _check_outputs(world, code, verb)
-    for then in (["status"], ["runs"]):
-        code, capture = world.types(capfd, *then)
+    for command in (["status"], ["runs"]):
+        code, capture = world.types(capfd, *command)
         assert code == 0, capture
         assert CONTROL.search(capture) is None, repr(capture)
 
@@ -236,10 +236,10 @@ def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: s
 def _check_outputs(world: World, code: int, verb: str) -> None:
     """Check that outputs which are not collected are an error, that the run waits for another try, and that its lab exists."""
     record = world.record()
-    lost = [refusal for refusal in record["refused"] if refusal["reason"].startswith("not collected")]
-    assert (code == 7) == bool(lost)
-    assert record["collected"] != bool(lost)
-    if lost:
+    lost_outputs = [refusal for refusal in record["refused"] if refusal["reason"].startswith("not collected")]
+    assert (code == 7) == bool(lost_outputs)
+    assert record["collected"] != bool(lost_outputs)
+    if lost_outputs:
         assert record["state"] == "collecting"
         assert verb != "destroy" or {"02-hosts", "03-hosts"} <= world.stacks()
 
@@ -259,8 +259,8 @@ def test_run_fails_until_its_outputs_are_collected(world: World, capfd: pytest.C
         assert "gpucourse destroy 3 --discard" in capture
         assert waiting["refused"][0]["node"] == "node0"
         assert (waiting["state"], waiting["collected"], waiting["verdict"]) == ("collecting", False, None)
-        for again, expected in ((["runs"], 0), (["logs", "-f"], 7)):
-            code, capture = world.types(capfd, *again)
+        for command, expected in ((["runs"], 0), (["logs", "-f"], 7)):
+            code, capture = world.types(capfd, *command)
             assert code == expected, capture
             assert "not all of its outputs are collected yet" in capture
     finally:

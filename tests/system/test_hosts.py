@@ -80,8 +80,8 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
     assert list_left_files(servers) == []
     assert learner.documents("status")["stacks"] == []
 
-    own, other_job = servers[0].home / "thesis.tex", servers[0].home / ".gpucourse" / "jobs" / "of-another-user"
-    own.write_text("mine")
+    thesis, other_job = servers[0].home / "thesis.tex", servers[0].home / ".gpucourse" / "jobs" / "of-another-user"
+    thesis.write_text("mine")
     other_job.mkdir(parents=True)
     learner.types("deploy", "3", "--hosts", format_hosts(servers), *trust)
     document = learner.documents("deploy", "3", "--target", "hosts")  # trust is kept, and the names need not be typed again
@@ -108,7 +108,7 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
     assert (receipt["mode"], len(receipt["removed"]), receipt["leftovers"]) == ("hosts", 2, [])
     assert "nothing is left" in learner.types("destroy", "1").out
     assert learner.documents("status")["stacks"] == []
-    assert own.read_text() == "mine"
+    assert thesis.read_text() == "mine"
     assert other_job.is_dir()
     assert not list((servers[0].home / ".gpucourse" / "labs").iterdir())
     assert all(server.process.poll() is None for server in servers), "the machines themselves are not ours to end"
@@ -118,7 +118,7 @@ def test_deploy_sends_nothing_to_a_machine_with_another_key(learner: Learner, se
     write_known_hosts(learner, [servers[1], servers[0]])
     folder = Path(learner.environment["HOME"]) / ".ssh"
     swapped = [(servers[0], servers[1]), (servers[1], servers[0])]
-    lines = (f"[127.0.0.1]:{first.node.port} {other.node.host_key}\n" for first, other in swapped)
+    lines = (f"[127.0.0.1]:{first.node.port} {impostor.node.host_key}\n" for first, impostor in swapped)
     (folder / "known_hosts").write_text("".join(lines))
     result = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
     assert "shows a different host key" in result.err
@@ -135,11 +135,11 @@ def test_deploy_uses_the_key_of_the_learner(tmp_path: Path) -> None:
         learner.types("deploy", "1", "--hosts", format_hosts(servers))
         assert learner.types("ssh", "1", "--", "echo", "in").out == "in\n"
         learner.types("destroy", "1")
-        other = tmp_path / "other"
-        ensure_client_key(other)
-        refused = learner.types("deploy", "1", "--hosts", format_hosts(servers), "--key", str(other), code=7)
-        assert "ssh-copy-id -i" in refused.err
-        assert "ssh-agent" not in refused.err
+        stranger_key = tmp_path / "other"
+        ensure_client_key(stranger_key)
+        refusal = learner.types("deploy", "1", "--hosts", format_hosts(servers), "--key", str(stranger_key), code=7)
+        assert "ssh-copy-id -i" in refusal.err
+        assert "ssh-agent" not in refusal.err
         key.rename(tmp_path / "elsewhere")
         result = learner.types("deploy", "1", "--hosts", format_hosts(servers), code=7, SSH_AUTH_SOCK="/tmp/agent")
         assert "ssh-copy-id -i" in result.err
@@ -184,8 +184,8 @@ def test_deploy_names_a_machine_given_twice_and_a_silent_port(learner: Learner, 
     host = format_hosts(servers[:1])
     with (Path(learner.environment["HOME"]) / ".ssh" / "known_hosts").open("a") as file:
         file.write(f"[localhost]:{servers[0].node.port} {servers[0].node.host_key}\n")
-    twice = learner.types("deploy", "3", "--hosts", f"{host},{host.replace('127.0.0.1', 'localhost')}", code=2)
-    assert "are the same machine" in twice.err
+    duplicate = learner.types("deploy", "3", "--hosts", f"{host},{host.replace('127.0.0.1', 'localhost')}", code=2)
+    assert "are the same machine" in duplicate.err
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent_port = silent.getsockname()[1]
@@ -237,9 +237,9 @@ def test_forget_unreachable_forgets_a_lab_when_a_machine_is_gone(learner: Learne
     output = learner.types("status").out
     assert "1 of 2" in output
     assert "does not answer SSH" in output
-    refused = learner.types("destroy", "3", code=7)
-    assert f"{host} does not answer SSH" in refused.err
-    assert "gpucourse destroy 3 --forget-unreachable" in " ".join(refused.err.split())
+    refusal = learner.types("destroy", "3", code=7)
+    assert f"{host} does not answer SSH" in refusal.err
+    assert "gpucourse destroy 3 --forget-unreachable" in " ".join(refusal.err.split())
     assert "--forget-unreachable" in " ".join(learner.types("destroy", "3", "--discard", code=7).err.split())
 
     result = learner.types("destroy", "3", "--forget-unreachable", "--json", code=8)

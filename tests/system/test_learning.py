@@ -35,8 +35,8 @@ def test_learner_goes_from_a_sweep_to_points(student: Learner, tmp_path: Path) -
     assert grades["changed"] == {}
     bundle = tmp_path / "work.zip"
     student.types("grade", "--bundle", str(bundle))
-    other = Learner(tmp_path / "other", student.environ)
-    assert other.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]["earned"] == 21.25
+    grader = Learner(tmp_path / "other", student.environ)
+    assert grader.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]["earned"] == 21.25
 
 
 def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:

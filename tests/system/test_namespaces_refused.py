@@ -19,8 +19,8 @@ def test_what_forbids_namespaces_is_named_with_its_remedy(tmp_path: Path) -> Non
         require(slurm=False, cable="1gbit")
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
-    with no_namespaces() as before:
-        learner = Learner(tmp_path / "workspace", before=before)
+    with no_namespaces() as prefix:
+        learner = Learner(tmp_path / "workspace", before=prefix)
         if os.geteuid():  # there the owner of /tmp has no name
             learner.workspace.mkdir()
             learner.types("trust", str(learner.workspace))

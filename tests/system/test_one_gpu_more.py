@@ -92,9 +92,9 @@ def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> Non
     settings.write_text("gpu: z9\nother_gpus: [z9, t4]\n")
     assert run_program(program, "-m", "gpucourse", "list", workspace=tmp_path).returncode == 0
     settings.write_text("gpu: z8\n")
-    refused = run_program(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
-    assert refused.returncode != 0
-    assert "'z9'" in refused.stderr
+    refusal = run_program(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
+    assert refusal.returncode != 0
+    assert "'z9'" in refusal.stderr
 
 
 def test_its_type_its_price_and_its_quota(answers: dict[str, Any]) -> None:

@@ -34,8 +34,8 @@ MISSING = "All nodes are this one computer: hostname, address and processes are 
 def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody whose computer refuses namespaces, with module 2's lab up."""
     slurm.need_slurm()
-    with no_namespaces() as before:
-        learner = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=before)
+    with no_namespaces() as prefix:
+        learner = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=prefix)
         with learner.leaves_nothing():
             if os.geteuid():  # there the owner of /tmp has no name
                 learner.workspace.mkdir()
@@ -49,8 +49,8 @@ def _state_of_the_system() -> dict[str, tuple[int, ...]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in paths}
 
 
-def _lab(somebody: Learner) -> dict[str, Any]:
-    return dict(somebody.documents("status")["stacks"][0])
+def _lab(learner: Learner) -> dict[str, Any]:
+    return dict(learner.documents("status")["stacks"][0])
 
 
 def _sleeps(pid: int) -> bool:
@@ -60,11 +60,11 @@ def _sleeps(pid: int) -> bool:
         return False
 
 
-def _daemon(somebody: Learner, *words: str) -> int:
+def _daemon(learner: Learner, *words: str) -> int:
     """Return the process with this command line, of this lab."""
     command = "\0".join((*words, "")).encode()
     lines = []
-    for pid in somebody.processes():
+    for pid in learner.processes():
         with suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile is no daemon
             lines.append((pid, (Path("/proc") / str(pid) / "cmdline").read_bytes()))
     return next(pid for pid, line in lines if line == command)
@@ -72,11 +72,11 @@ def _daemon(somebody: Learner, *words: str) -> int:
 
 @pytest.mark.slow
 def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
-    before = _state_of_the_system()
-    said = " ".join(somebody.types("deploy", "2").out.split())
-    assert MISSING in said
-    assert "SLURMD_NODENAME" in said
-    assert "sudo sysctl -w user.max_net_namespaces=10000; then gpucourse deploy 2" in said
+    old_state = _state_of_the_system()
+    deploy_output = " ".join(somebody.types("deploy", "2").out.split())
+    assert MISSING in deploy_output
+    assert "SLURMD_NODENAME" in deploy_output
+    assert "sudo sysctl -w user.max_net_namespaces=10000; then gpucourse deploy 2" in deploy_output
     output = " ".join(somebody.types("status").out.split())
     assert MISSING in output
     assert "sudo sysctl -w user.max_net_namespaces=10000" in output
@@ -86,7 +86,7 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
     batch = f"sbatch --wait -N3 --gres=gpu:1 -o names.txt --wrap {shlex.quote(inner)} >/dev/null"
     names = slurm.on_head(somebody, f"{batch}; cat names.txt")
     assert sorted(names.splitlines()) == ["node1 0", "node2 0", "node3 0"]
-    assert _state_of_the_system() == before
+    assert _state_of_the_system() == old_state
 
 
 @pytest.mark.slow
@@ -124,13 +124,13 @@ def test_jobs_on_one_node_and_on_several_pass_what_can_be_measured(somebody: Lea
 def test_destroy_leaves_nothing_if_the_host_was_killed_under_a_job(somebody: Learner) -> None:
     bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")
-    told = slurm.nodes_folder(somebody) / "node2/home/bare"
-    child = int(until(lambda: told.exists() and told.read_text(), what="the job's start"))
-    until(lambda: _sleeps(child), what="the child's start")  # the shell tells its number before it runs sleep
+    pid_file = slurm.nodes_folder(somebody) / "node2/home/bare"
+    child = int(until(lambda: pid_file.exists() and pid_file.read_text(), subject="the job's start"))
+    until(lambda: _sleeps(child), subject="the child's start")  # the shell tells its number before it runs sleep
     sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
     assert sockets.is_dir()
     os.kill(json.loads((slurm.nodes_folder(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)
-    until(lambda: all("has ended" in node["detail"] for node in _lab(somebody)["nodes"]), what="the host's end")
+    until(lambda: all("has ended" in node["detail"] for node in _lab(somebody)["nodes"]), subject="the host's end")
     assert somebody.processes() != []  # the job goes on
     somebody.types("destroy", "2", "--yes", "--discard")
     assert somebody.processes() == []

@@ -159,10 +159,10 @@ def test_env_reaches_the_script_secrets_are_in_no_file_and_own_checks_are_judged
 
 @pytest.mark.slow
 def test_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) -> None:
-    mine = (
+    source = (
         "import sys, torch\n\na = torch.ones(64, 64)\nfor _ in range(5):\n    a = a @ a / 64\nprint(sys.argv[1:], __name__)\n"
     )
-    (tmp_path / "mine.py").write_text(mine)
+    (tmp_path / "mine.py").write_text(source)
     mine_too = "run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1", "--profile"
     result = lab.types(*mine_too, "--", "a", "b")
     assert "['a', 'b'] __main__" in result.err

@@ -173,8 +173,8 @@ def test_page_fits_its_window_without_complaint(folder: Path, browser: Chromium,
     for file in sorted(folder.rglob("*.html")):
         tab.go(file.as_uri())
         assert not is_too_wide(tab), file.name
-    back = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (back == "rgb(255, 255, 255)") is not dark
+    background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") is not dark
     assert tab.complaints() == []
 
 

@@ -23,9 +23,9 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 def test_versions_are_written_from_the_solution_and_differ() -> None:
     for name, versions in ALL.items():
         exercise, part = versions.find_part()
-        written = [version.write(versions.solution) for version in versions.versions]
+        texts = [version.write(versions.solution) for version in versions.versions]
         assert name == f"{exercise.id}-{Path(part.file).stem}"
-        assert len({*written, versions.solution}) == len(written) + 1, name
+        assert len({*texts, versions.solution}) == len(texts) + 1, name
         assert [version.name for version in versions.versions if version.right == bool(version.fault)] == []
 
 

@@ -33,9 +33,9 @@ def stack(lab: Lab, text: str, **options: Any) -> TerraformStack:
     template.mkdir(exist_ok=True)
     (template / "main.tf").write_text(text, encoding="utf-8")
     environ = {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache")}
-    made = lab.stack(template=template, **{"environ": environ, **options})
-    made.variables = {}
-    return made
+    new_stack = lab.stack(template=template, **{"environ": environ, **options})
+    new_stack.variables = {}
+    return new_stack
 
 
 def stages(lab: Lab) -> int:
@@ -72,12 +72,12 @@ def test_init_links_to_a_mirror_once(lab: Lab, mirror: Path) -> None:
 
 def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> None:
     """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
-    made = stack(lab, NEEDS_TINY, environ=os.environ | {"TF_PLUGIN_MIRROR": str(mirror)})
-    made.prepare()
-    assert made.init()
-    lock = made.paths.terraform / ".terraform.lock.hcl"
+    new_stack = stack(lab, NEEDS_TINY, environ=os.environ | {"TF_PLUGIN_MIRROR": str(mirror)})
+    new_stack.prepare()
+    assert new_stack.init()
+    lock = new_stack.paths.terraform / ".terraform.lock.hcl"
     assert "h1:" in lock.read_text(encoding="utf-8")
     program = next(mirror.rglob("terraform-provider-tiny*"))
     program.write_text("#!/bin/sh\nexit 2\n", encoding="utf-8")
     with pytest.raises(TerraformFailed, match=r"(?s)example\.com/acme/tiny.*checksum"):
-        made.plan()
+        new_stack.plan()

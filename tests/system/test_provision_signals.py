@@ -128,8 +128,8 @@ def test_up_goes_on_after_terraform_was_killed(lab: Lab) -> None:
     lab.forget(1)
     # Whether the half-built node got into the state is a matter of luck: whoever looks at the nodes says what to replace.
     half_built = {"terraform_data.node[1]"} & set(lab.stack().addresses())
-    again = lab.stack()
-    assert ("replace" if half_built else "create", "terraform_data.node[1]") in again.plan(replace=sorted(half_built))
-    assert len(again.up().nodes) == 2
+    second_stack = lab.stack()
+    assert ("replace" if half_built else "create", "terraform_data.node[1]") in second_stack.plan(replace=sorted(half_built))
+    assert len(second_stack.up().nodes) == 2
     lab.stack().down()
     assert lab.list_resources() == []

@@ -26,13 +26,13 @@ def lab(tmp_path: Path) -> Lab:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Yield a disk of 4 MiB; skips where this machine does not let us mount one."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(where)], capture_output=True, check=False)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)], capture_output=True, check=False)
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode(errors='replace').strip()}")
-    yield where
-    subprocess.run(["umount", str(where)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_plan_up_and_down(lab: Lab) -> None:
@@ -78,15 +78,15 @@ def test_plan_up_and_down(lab: Lab) -> None:
 
 def test_up_applies_what_was_planned_unless_the_variables_changed(lab: Lab) -> None:
     stack = lab.stack(nodes=1)
-    planned = stack.plan(lab.watch)
+    changes = stack.plan(lab.watch)
     stack.paths.variables.write_text(json.dumps({**stack.variables, "node_count": 3}), encoding="utf-8")
     assert [node.name for node in stack.up(lab.watch).nodes] == ["node0"]
-    assert sorted(lab.list_resource_events("done")) == sorted(planned)
-    other = lab.stack("05-local", nodes=3)
-    other.plan()
-    other.variables = {**other.variables, "node_count": 1}
-    other.prepare()
-    assert len(other.up().nodes) == 1
+    assert sorted(lab.list_resource_events("done")) == sorted(changes)
+    second_stack = lab.stack("05-local", nodes=3)
+    second_stack.plan()
+    second_stack.variables = {**second_stack.variables, "node_count": 1}
+    second_stack.prepare()
+    assert len(second_stack.up().nodes) == 1
 
 
 def test_up_names_a_node_that_fails_and_keeps_the_rest(lab: Lab) -> None:

@@ -32,7 +32,7 @@ def kill_nodes(learner: Learner) -> None:
         for pid in learner.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-    until(lambda: not learner.processes(), what="the end of the nodes' processes")
+    until(lambda: not learner.processes(), subject="the end of the nodes' processes")
 
 
 @pytest.mark.slow
@@ -51,14 +51,14 @@ def test_deploy_heals_nodes_that_died_before_a_run(lab: Learner) -> None:
 
 @pytest.mark.parametrize("state", [pytest.param("starting", marks=pytest.mark.slow), "collecting"])
 def test_runs_completes_a_run_whose_command_was_killed(lab: Learner, tmp_path: Path, state: str) -> None:
-    before = len(lab.list_records())
+    record_count = len(lab.list_records())
     running = lab.begins("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
-    reached = {"collecting", "succeeded"} if state == "collecting" else {"starting", "running", "collecting", "succeeded"}
-    until(lambda: len(lab.list_records()) > before and lab.newest_run()["state"] in reached, what=state)
+    states = {"collecting", "succeeded"} if state == "collecting" else {"starting", "running", "collecting", "succeeded"}
+    until(lambda: len(lab.list_records()) > record_count and lab.newest_run()["state"] in states, subject=state)
     running.kill()
     running.communicate(timeout=STUCK_S)
     end = {"succeeded", "lost"}
-    until(lambda: lab.types("runs") and lab.newest_run()["state"] in end, what="the end of the run, looked after by `runs`")
+    until(lambda: lab.types("runs") and lab.newest_run()["state"] in end, subject="the end of the run, looked after by `runs`")
     if lab.newest_run()["state"] == "succeeded":
         log = (lab.run_folder() / "logs/node1-rank1.log").read_text()
         assert log == "".join(f"step {step} of rank 1\n" for step in range(60))
@@ -88,9 +88,9 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
 
 @pytest.mark.slow
 def test_two_deploys_at_once_make_one_lab(learner: Learner) -> None:
-    both = [learner.begins("deploy", "3") for _ in range(2)]
-    output = [process.communicate(timeout=STUCK_S)[1].decode() for process in both]
-    assert [process.returncode for process in both] == [0, 0], output
+    deploys = [learner.begins("deploy", "3") for _ in range(2)]
+    output = [process.communicate(timeout=STUCK_S)[1].decode() for process in deploys]
+    assert [process.returncode for process in deploys] == [0, 0], output
     assert sum("waiting for 'deploy 3'" in text for text in output) <= 1
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
 
@@ -98,7 +98,7 @@ def test_two_deploys_at_once_make_one_lab(learner: Learner) -> None:
 @pytest.mark.slow
 def test_deploy_and_destroy_go_on_after_ctrl_c(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "16")
-    until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
+    until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), subject="the first node")
     deploying.send_signal(signal.SIGINT)
     _, output = deploying.communicate(timeout=STUCK_S)
     assert deploying.returncode in {0, 130}, output.decode()  # 0: all nodes were there before the signal arrived
@@ -121,7 +121,7 @@ def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
     terraform.chmod(0o755)
     learner = Learner(tmp_path / "w", {"GPUCOURSE_TERRAFORM": str(terraform)})
     deploying = learner.begins("deploy", "3")
-    until(began.exists, what="the plan")
+    until(began.exists, subject="the plan")
     deploying.send_signal(signal.SIGINT)
     _, output = deploying.communicate(timeout=STUCK_S)
     assert deploying.returncode == 130, output.decode()
@@ -131,7 +131,7 @@ def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
 
 def test_destroy_goes_on_after_a_kill(two: Learner) -> None:
     destroying = two.begins("destroy", "--all")
-    until(lambda: (two.stack_folder() / "terraform-destroy.log").exists() or destroying.poll() is not None, what="destroy")
+    until(lambda: (two.stack_folder() / "terraform-destroy.log").exists() or destroying.poll() is not None, subject="destroy")
     destroying.kill()
     destroying.communicate(timeout=STUCK_S)
     two.types("destroy", "--all")

@@ -57,8 +57,10 @@ def write(folder: Path, text: str) -> str:
 def test_rank_that_exits_is_named_at_once_and_with_its_last_lines(lab: Learner, tmp_path: Path) -> None:
     out, err = run(lab, write(tmp_path, FAILS), code=4)
     lines = err.splitlines()
-    named = lines.index("! rank 1 on node1 failed with exit code 3")
-    assert named < next(number for number, line in enumerate(lines) if "running script.py" in line), "before the others end"
+    failure_line = lines.index("! rank 1 on node1 failed with exit code 3")
+    assert failure_line < next(number for number, line in enumerate(lines) if "running script.py" in line), (
+        "before the others end"
+    )
     assert "rank 1 on node1 was the first to fail, with code 3" in out
     record = lab.newest_run()
     assert (record["state"], record["first_failure"]["rank"]) == ("failed", 1)
@@ -69,9 +71,11 @@ def test_rank_that_exits_is_named_at_once_and_with_its_last_lines(lab: Learner, 
 @pytest.mark.slow
 def test_silent_rank_is_named_with_what_its_process_does_until_the_time_limit(lab: Learner, tmp_path: Path) -> None:
     out, err = run(lab, write(tmp_path, STOPS), "--silence", "2s", "--timeout", "8s", code=4)
-    named = next(number for number, line in enumerate(err.splitlines()) if "1 on node1 has printed nothing for 2 s" in line)
-    assert "its process is stopped by a signal; its last line: step 3 of rank 1" in err.splitlines()[named]
-    assert any("of rank 0" in line for line in err.splitlines()[named:]), "it is named while the others go on"
+    silence_line = next(
+        number for number, line in enumerate(err.splitlines()) if "1 on node1 has printed nothing for 2 s" in line
+    )
+    assert "its process is stopped by a signal; its last line: step 3 of rank 1" in err.splitlines()[silence_line]
+    assert any("of rank 0" in line for line in err.splitlines()[silence_line:]), "it is named while the others go on"
     assert "failed with exit code" not in err, "who was ended by the time limit did not fail"
     record = lab.newest_run()
     assert record["state"] == "timed_out"

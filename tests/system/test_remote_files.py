@@ -109,21 +109,21 @@ def test_collect_copies_outputs_once(lab: SshLab, tmp_path: Path) -> None:
     )
     run = run_to_end(lab, tmp_path, script)
     globs = ("*.csv", "plots", "b", "etc/passwd", "../../../*", "/etc/*", "nothing-*")
-    home = run.collect(*globs, max_bytes=4000)
-    got = {o.path.removeprefix("outputs/node0/"): (o.bytes, o.sha256) for o in home.outputs}
+    collection = run.collect(*globs, max_bytes=4000)
+    got = {o.path.removeprefix("outputs/node0/"): (o.bytes, o.sha256) for o in collection.outputs}
     assert set(got) == {"deep/er/m.json", "b", "here.csv", "plots/p.png"}
     assert got["b"] == (256, hashlib.sha256(bytes(range(256))).hexdigest())
-    refusal = {r.name: r.reason for r in home.refused}
+    refusal = {r.name: r.reason for r in collection.refused}
     assert set(refusal) == {"link", "pipe", "huge", "../../../*", "/etc/*", "etc/passwd"}
     assert refusal["huge"] == "too large: 4.9 KiB, the limit for one file is 3.9 KiB"
     assert "link" in refusal["link"]
     assert "plain file" in refusal["pipe"]
     assert "leads out" in refusal["../../../*"]
-    assert home.environments["node0"]["hostname"]
-    assert home.environments["node0"]["packages"]["torch"]
+    assert collection.environments["node0"]["hostname"]
+    assert collection.environments["node0"]["packages"]["torch"]
     inode = (run.paths.node_outputs("node0") / "b").stat().st_ino
-    again = run.collect(*globs, max_bytes=4000)
-    assert {o.path: o.sha256 for o in again.outputs} == {o.path: o.sha256 for o in home.outputs}
+    second_collection = run.collect(*globs, max_bytes=4000)
+    assert {o.path: o.sha256 for o in second_collection.outputs} == {o.path: o.sha256 for o in collection.outputs}
     assert (run.paths.node_outputs("node0") / "b").stat().st_ino == inode, "what is home already does not travel again"
     run.fleet.close()
 
@@ -136,10 +136,10 @@ def test_collect_goes_on_where_it_was_cut(lab: SshLab, tmp_path: Path) -> None:
         run = prepare(lab, tmp_path, script, nodes=[line.node]).launch()
         run.follow()
         line.cut_after(3_000_000)
-        home = run.collect()
+        collection = run.collect()
         assert line.cuts == 1
-        assert home.unreachable == []
-        assert sorted(int(Path(o.path).name) for o in home.outputs) == list(range(40))
+        assert collection.unreachable == []
+        assert sorted(int(Path(o.path).name) for o in collection.outputs) == list(range(40))
         for n in range(40):
             assert (run.paths.node_outputs("node0") / str(n)).read_bytes() == bytes([n]) * 200_000
         line.refuse()

@@ -134,10 +134,10 @@ def test_node_keeps_the_deadline_without_a_client(make: Make, lab: SshLab) -> No
     run.fleet.close()
     until((run.folder() / "done").exists, "the node ends the run")
     assert not find_marked_processes(run.folder())
-    (ended,) = run.follow().node_exits
-    assert ended.reason == "timed_out"
-    assert ended.seconds is not None
-    assert ended.seconds >= 1.5
+    (node_exit,) = run.follow().node_exits
+    assert node_exit.reason == "timed_out"
+    assert node_exit.seconds is not None
+    assert node_exit.seconds >= 1.5
 
 
 @on_openssh
@@ -174,8 +174,8 @@ def test_run_ends_processes_that_hide_their_environment_and_session(make: Make, 
         return any(seconds.encode() in _command(entry).split(b"\0")[1:2] for entry in Path("/proc").glob("[0-9]*"))
 
     run = make(script, nodes=lab.nodes[:1]).launch()
-    (ended,) = run.follow().node_exits
-    assert (ended.code, ended.killed) == (0, 1)
+    (node_exit,) = run.follow().node_exits
+    assert (node_exit.code, node_exit.killed) == (0, 1)
     assert not is_hidden()
     run = make(script, "stay", nodes=lab.nodes[:1]).launch()
     until(is_hidden, "the hidden process is up")
@@ -200,8 +200,8 @@ def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
     until((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
-    (ended,) = run.follow().node_exits
-    assert (ended.reason, ended.code) == ("lost", 137)
+    (node_exit,) = run.follow().node_exits
+    assert (node_exit.reason, node_exit.code) == ("lost", 137)
     assert not find_marked_processes(run.folder())
     state = execute.states(run.fleet, run.plan.run_id)["node0"]
     assert state.has_ended
@@ -217,8 +217,8 @@ def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLa
     with pytest.raises(GpucourseError, match="1 of 2 nodes failed: node1"):
         run.launch()
     assert not find_marked_processes(run.folder("node0"))
-    failed = [e for e in run.events if isinstance(e, NodeEvent) and not e.ok]
-    assert [(e.node, e.step) for e in failed] == [("node1", "start")]
+    failures = [e for e in run.events if isinstance(e, NodeEvent) and not e.ok]
+    assert [(e.node, e.step) for e in failures] == [("node1", "start")]
     blocked.unlink()
 
 

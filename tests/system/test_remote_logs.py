@@ -85,7 +85,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
             sizes.append(_resident())
 
     execute.launch(run.fleet, run.plan, watch)
-    before = _resident()
+    baseline = _resident()
     result = follow.follow(run.fleet, run.job(), watch, run.stop)
     assert [e.code for e in result.node_exits] == [0]
     path = run.paths.rank_log("node0", 0)
@@ -93,7 +93,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "md5") if hasattr(hashlib, "file_digest") else hashlib.md5(file.read())
     assert digest.hexdigest() == (run.folder() / "outputs" / "md5").read_text()
-    assert max(sizes) - before < 25 << 20, f"the client grew by {(max(sizes) - before) >> 20} MiB"
+    assert max(sizes) - baseline < 25 << 20, f"the client grew by {(max(sizes) - baseline) >> 20} MiB"
     finish(run)
 
 
@@ -152,8 +152,8 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
     go_on(run, "node0", "node1")
     run.stop.clear()
     run.events.clear()
-    again = run.follow()
-    assert not again.detached
+    second_result = run.follow()
+    assert not second_result.detached
     assert run.log(0, "node0") == run.log(1, "node1") == steady(5000)
     third = run.follow()  # a run that has ended can be followed, and nothing is written twice
     assert {e.code for e in third.node_exits} == {0}
@@ -185,10 +185,10 @@ def test_log_keeps_to_its_limit_on_both_sides(lab: SshLab, tmp_path: Path) -> No
     limit, copies = 1 << 20, 30  # of a block of 1 MiB
     run = prepare(lab, tmp_path, FLOOD, str(copies), nodes=lab.nodes[:1], log_limit=limit).launch()
     result = run.follow()
-    assert [ended.code for ended in result.node_exits] == [0]
+    assert [node_exit.code for node_exit in result.node_exits] == [0]
     assert [output.path for output in run.collect().outputs] == ["outputs/node0/md5"], "the script went on to its end"
-    kept = run.log()
-    assert kept[:limit] == (run.folder() / "logs/rank0.log").read_bytes()
-    assert kept[limit:].startswith(b"\n[gpucourse: node0-rank0.log reached its limit of 1.0 MiB")
+    log_bytes = run.log()
+    assert log_bytes[:limit] == (run.folder() / "logs/rank0.log").read_bytes()
+    assert log_bytes[limit:].startswith(b"\n[gpucourse: node0-rank0.log reached its limit of 1.0 MiB")
     assert result.full_logs == ["node0-rank0.log"]
     assert sum("reached its limit" in event.text for event in run.events if isinstance(event, Note)) == 1

@@ -20,12 +20,12 @@ def test_rerun_of_the_courses_own_script_shows_what_was_invented(student: Learne
             student.types("run", number)
     bundle = tmp_path / "work.zip"
     student.types("grade", "--bundle", str(bundle))
-    other = Learner(tmp_path / "other", student.environ | {"TMPDIR": str(tmp_path)})
-    result = other.types("grade", "--rerun", str(bundle), "--yes", "--original", "--json", code=5)
-    again = result.document["exercises"]
-    assert [(item["exercise"], item["verdict"]) for item in again] == [("1.1", "differs"), ("1.2", "agrees")]
-    figures = {figure["value"]: (figure["bundle"], figure["again"]) for figure in again[0]["figures"]}
+    grader = Learner(tmp_path / "other", student.environ | {"TMPDIR": str(tmp_path)})
+    result = grader.types("grade", "--rerun", str(bundle), "--yes", "--original", "--json", code=5)
+    exercises = result.document["exercises"]
+    assert [(item["exercise"], item["verdict"]) for item in exercises] == [("1.1", "differs"), ("1.2", "agrees")]
+    figures = {figure["value"]: (figure["bundle"], figure["again"]) for figure in exercises[0]["figures"]}
     assert figures["metrics.springs.litres"] == ("99, 20", "15, 20")
     assert "results differ from those of the bundle: 1.1" in result.err
     assert not list(tmp_path.glob("gpucourse-*"))
-    assert other.processes() == []
+    assert grader.processes() == []

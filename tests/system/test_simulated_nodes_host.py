@@ -83,10 +83,10 @@ def test_drivers_bring_two_nodes_up_and_leave_nothing_when_they_go(own_lab: Simu
         ("head", "simulated", 0, "local"),
         ("worker", "simulated", 0, "local"),
     }
-    before, ports, pid = list(own_lab.nodes), own_lab.ports, own_lab.host_pid
-    for node in before:
+    old_nodes, ports, pid = list(own_lab.nodes), own_lab.ports, own_lab.host_pid
+    for node in old_nodes:
         own_lab.up(node.name)
-    assert (own_lab.nodes, own_lab.host_pid) == (before, pid), "to bring them up again changes nothing"
+    assert (own_lab.nodes, own_lab.host_pid) == (old_nodes, pid), "to bring them up again changes nothing"
     assert {line.split()[0] for line in own_lab.leftovers()} == {"process", "port", "file"}
     own_lab.stop()
     assert has_ended(pid)
@@ -95,26 +95,26 @@ def test_drivers_bring_two_nodes_up_and_leave_nothing_when_they_go(own_lab: Simu
 
 
 def test_driver_heals_a_killed_host_with_the_same_ports(lab: SimulatedNodes) -> None:
-    before = list(lab.nodes)
+    old_nodes = list(lab.nodes)
     attached, detached = start_on(lab, "node1", "sleep 600"), start_on(lab, "node1", DETACHED)
     end_host(lab)
     assert find_sick_nodes(lab) == dict.fromkeys(["node0", "node1"], "the process that hosts the nodes has ended")
     lab.up("node0")  # one node's driver is enough: the host brings every node back
-    assert (find_sick_nodes(lab), [lab.read(name) for name in ("node0", "node1")]) == ({}, before)
+    assert (find_sick_nodes(lab), [lab.read(name) for name in ("node0", "node1")]) == ({}, old_nodes)
     assert has_ended(attached), "what a crash left over is swept"
     assert not has_ended(detached), "a run that does not need the host goes on"
     assert lab.ssh("node1", "exit 5").returncode == 5
 
 
 def test_host_ends_everything_at_sigterm_and_keeps_the_homes(lab: SimulatedNodes) -> None:
-    before = list(lab.nodes)
+    old_nodes = list(lab.nodes)
     running = [start_on(lab, "node0", "sleep 600"), start_on(lab, "node1", DETACHED)]
     (lab.home("node0") / "result").write_text("kept")
     end_host(lab, signal.SIGTERM)
     assert all(has_ended(pid) for pid in running)
     assert not (lab.folder / layout.SOCKET).exists()
     lab.up("node1")
-    assert (find_sick_nodes(lab), lab.read("node0"), lab.read("node1")) == ({}, *before)
+    assert (find_sick_nodes(lab), lab.read("node0"), lab.read("node1")) == ({}, *old_nodes)
     assert lab.ssh("node0", "cat result").stdout == b"kept"
 
 
@@ -152,10 +152,10 @@ def test_many_drivers_start_one_host(empty_lab: SimulatedNodes) -> None:
     assert empty_lab.leftovers() == []
 
 
-@pytest.mark.parametrize(("moment", "then"), [("host.json", "up"), ("node0", "down")])
-def test_next_driver_goes_on_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, then: str) -> None:
+@pytest.mark.parametrize(("moment", "verb"), [("host.json", "up"), ("node0", "down")])
+def test_next_driver_goes_on_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, verb: str) -> None:
     kill_driver_when(empty_lab, "up", (empty_lab.folder / moment).exists)
-    if then == "up":
+    if verb == "up":
         empty_lab.up("node0")
         assert empty_lab.ssh("node0", "exit 4").returncode == 4
     assert empty_lab.drive("down", "node0").returncode == 0

@@ -43,8 +43,14 @@ def list_processes(lab: SimulatedNodes) -> list[int]:
 @asynccontextmanager
 async def connect(lab: SimulatedNodes) -> AsyncIterator[Any]:
     node = lab.node("node0")
-    known = asyncssh.import_known_hosts(f"[127.0.0.1]:{node.port} {node.host_key}\n")
-    settings = {"known_hosts": known, "client_keys": [str(lab.key)], "username": node.user, "config": None, "agent_path": None}
+    known_hosts = asyncssh.import_known_hosts(f"[127.0.0.1]:{node.port} {node.host_key}\n")
+    settings = {
+        "known_hosts": known_hosts,
+        "client_keys": [str(lab.key)],
+        "username": node.user,
+        "config": None,
+        "agent_path": None,
+    }
     async with asyncssh.connect("127.0.0.1", node.port, gss_host=None, **settings) as connection:
         yield connection
 
@@ -77,7 +83,7 @@ def memory_mib(pid: int) -> float:
 
 
 def test_output_waits_for_a_client_that_does_not_read(lab: SimulatedNodes) -> None:
-    before = memory_mib(lab.host_pid)
+    baseline = memory_mib(lab.host_pid)
     words = [need("ssh"), *lab.options("node0"), lab.address("node0"), "head -c 40000000 /dev/zero; echo >&2 whole"]
     client = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     assert client.stdout is not None
@@ -85,9 +91,9 @@ def test_output_waits_for_a_client_that_does_not_read(lab: SimulatedNodes) -> No
         assert client.stdout.read(1000) == bytes(1000)
         for _ in range(10):  # meanwhile the node serves others
             assert lab.ssh("node0", "true").returncode == 0
-        assert memory_mib(lab.host_pid) < before + 30
-        rest, errors = client.communicate(timeout=STUCK_S)
-        assert (client.returncode, len(rest), errors) == (0, 40_000_000 - 1000, b"whole\n")
+        assert memory_mib(lab.host_pid) < baseline + 30
+        remainder, errors = client.communicate(timeout=STUCK_S)
+        assert (client.returncode, len(remainder), errors) == (0, 40_000_000 - 1000, b"whole\n")
     finally:
         client.kill()
         client.communicate()

@@ -40,10 +40,10 @@ def test_node_has_its_own_home_key_port_and_variables(lab: SimulatedNodes) -> No
 
 def test_login_shell_runs_on_a_terminal(lab: SimulatedNodes) -> None:
     """Look for marks that are not in what is typed, for a terminal repeats that until `stty` stops it."""
-    typed = b"""stty -echo; printf '\\074%s\\076\\n' "$(tty)" "$(command -v python)" "$TERM"; exit 6\n"""
-    done = lab.ssh("node0", more=["-tt", "-o", "SetEnv=TERM=vt100"], stdin=typed)
-    answers = re.findall("<([^<>]*)>", done.stdout.decode(errors="replace"))
-    assert done.returncode == 6
+    script = b"""stty -echo; printf '\\074%s\\076\\n' "$(tty)" "$(command -v python)" "$TERM"; exit 6\n"""
+    result = lab.ssh("node0", extra_options=["-tt", "-o", "SetEnv=TERM=vt100"], stdin=script)
+    answers = re.findall("<([^<>]*)>", result.stdout.decode(errors="replace"))
+    assert result.returncode == 6
     assert answers[0].startswith("/dev/")
     assert answers[1:] == [str(Path(lab.node("node0").python).parent / "python"), "vt100"]
 
@@ -52,8 +52,8 @@ def test_login_shell_runs_on_a_terminal(lab: SimulatedNodes) -> None:
 def test_node_refuses_another_user_and_another_key(lab: SimulatedNodes, who: str, tmp_path: Path) -> None:
     options = lab.options("node0", key=make_key(tmp_path / "other") if who == "another key" else None)
     user = "nobody" if who == "another user" else lab.node("node0").user
-    more = ["-o", "PubkeyAuthentication=no"] if who == "no key" else []
-    words = [need("ssh"), *options, *more, f"{user}@127.0.0.1", "echo in"]
+    auth_options = ["-o", "PubkeyAuthentication=no"] if who == "no key" else []
+    words = [need("ssh"), *options, *auth_options, f"{user}@127.0.0.1", "echo in"]
     result = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
     assert (result.returncode, result.stdout) == (255, b"")
     assert b"Permission denied" in result.stderr
@@ -63,10 +63,10 @@ def test_node_answers_on_loopback_only(lab: SimulatedNodes) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:  # sends nothing; tells which address this machine would use
         try:
             route.connect(("192.0.2.1", 9))
-            own = route.getsockname()[0]
+            host_address = route.getsockname()[0]
         except OSError:
-            own = "127.0.0.3"
-    for address in {"127.0.0.2", own} - {"127.0.0.1"}:
+            host_address = "127.0.0.3"
+    for address in {"127.0.0.2", host_address} - {"127.0.0.1"}:
         with socket.socket() as line:
             line.settimeout(2)
             assert line.connect_ex((address, lab.node("node0").port)) != 0, address
@@ -89,9 +89,9 @@ def test_scp_copies_a_folder_each_way(lab: SimulatedNodes, protocol: str, tmp_pa
     for name in ('it\'s "odd".bin', "run.sh", *odd):
         assert (tmp_path / "back" / "inner" / name).read_bytes() == (source / name).read_bytes()
     assert (tmp_path / "back" / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
-    code, said = run([*words, f"{remote}absent", str(tmp_path)])
+    code, message = run([*words, f"{remote}absent", str(tmp_path)])
     assert code == 1
-    assert b"No such file" in said
+    assert b"No such file" in message
 
 
 @pytest.mark.parametrize("way", ["-L", "-R"])

@@ -57,8 +57,8 @@ class Terraformed:
         (self.folder / "gpucourse.auto.tfvars.json").write_text(json.dumps(variables))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-        environment = {**kept, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+        environment = {**variables, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
         log = (self.root / "terraform.log").open("a")
         with log:
             return subprocess.Popen([*self.argv, *words], cwd=self.folder, env=environment, text=True, stdout=log, stderr=log)
@@ -116,9 +116,9 @@ def test_apply_brings_two_nodes_up_and_one_driver_takes_them_down(stack: Terrafo
     assert stack.list_sick_nodes() == []
     assert stack.nodes.ssh("node1", "exit 9").returncode == 9
     assert stack.run("plan", "-detailed-exitcode", "-input=false") == 0
-    before = stack.log().count("(local-exec): Executing:")
+    call_count = stack.log().count("(local-exec): Executing:")
     stack.destroy()
-    assert stack.log().count("(local-exec): Executing:") == before + 1
+    assert stack.log().count("(local-exec): Executing:") == call_count + 1
     stack.assert_nothing_is_left()
 
 

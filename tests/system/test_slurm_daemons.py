@@ -40,13 +40,13 @@ def read_troubles(cluster: Learner) -> dict[str, str]:
 
 def restart_munged(setting: str = "") -> str:
     """Return the shell's words that end munged and start it, with one more variable, as its own user."""
-    ended = "pkill -KILL -x munged; while pgrep -x munged; do :; done"
-    return f"{ended}; {setting} setpriv --reuid munge --regid munge --clear-groups munged --force"
+    kill_command = "pkill -KILL -x munged; while pgrep -x munged; do :; done"
+    return f"{kill_command}; {setting} setpriv --reuid munge --regid munge --clear-groups munged --force"
 
 
 def test_machine_has_its_own_name_address_and_gpu_and_is_reached_through_the_head(cluster: Learner) -> None:
-    said = slurm.on_head(cluster, "srun -N3 --gres=gpu:1 sh -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES' | sort")
-    assert said.splitlines() == ["node1 0", "node2 0", "node3 0"]
+    output = slurm.on_head(cluster, "srun -N3 --gres=gpu:1 sh -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES' | sort")
+    assert output.splitlines() == ["node1 0", "node2 0", "node3 0"]
     nodes = cluster.documents("status")["stacks"][0]["deployment"]["nodes"]
     assert [node["private_address"] for node in nodes[1:]] == ["10.77.0.11", "10.77.0.12", "10.77.0.13"]
     folder = slurm.nodes_folder(cluster).parent
@@ -162,13 +162,13 @@ def test_node_that_fails_under_a_job_is_named_and_its_job_starts_again(cluster: 
 
 def type_command(cluster: Learner, line: str) -> None:
     """Type the command that a line of the screen names to skip a wait, or to release a job. It may come too late: no harm."""
-    if named := re.search(r"To (?:skip them|let it go): gpucourse ([^;]+)", line):
-        cluster.types(*named[1].split(), code=None)
+    if match := re.search(r"To (?:skip them|let it go): gpucourse ([^;]+)", line):
+        cluster.types(*match[1].split(), code=None)
 
 
 def _kill_host(cluster: Learner) -> None:
     os.kill(json.loads((slurm.nodes_folder(cluster) / "host.json").read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
-    until(lambda: not is_held(slurm.nodes_folder(cluster) / layout.LOCK), what="the host's end")
+    until(lambda: not is_held(slurm.nodes_folder(cluster) / layout.LOCK), subject="the host's end")
 
 
 def _of(process: Path, workspace: str) -> bool:

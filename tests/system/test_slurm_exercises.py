@@ -47,7 +47,7 @@ def part(cluster: Learner) -> dict[str, Any]:
 
 
 def test_terminal_on_a_node_measures_the_session_and_keeps_a_transcript(cluster: Learner) -> None:
-    code, shown = slurm.in_terminal(
+    code, screen = slurm.in_terminal(
         cluster,
         ["run", "2.2", "--no-predict"],
         [
@@ -56,8 +56,8 @@ def test_terminal_on_a_node_measures_the_session_and_keeps_a_transcript(cluster:
             (r"written: ", "squeue -h -o '%T %b'; false; exit\n"),
         ],
     )
-    assert code == 0, shown
-    assert "$ srun --partition=gpu --gres=gpu:1 --pty bash" in shown
+    assert code == 0, screen
+    assert "$ srun --partition=gpu --gres=gpu:1 --pty bash" in screen
     session = metrics(cluster)["session"][0]
     assert (session["gpus_held"], session["gpus_after"]) == (1, 0)
     assert set(read_verdicts(cluster).values()) == {"passed"}
@@ -98,24 +98,24 @@ def test_training_that_loses_a_worker_begins_again(cluster: Learner) -> None:
 
 
 def test_cluster_of_somebody_else_runs_a_job_and_keeps_nothing(cluster: Learner, tmp_path: Path) -> None:
-    there = slurm.head(cluster)
+    head = slurm.head(cluster)
     guest = Learner(tmp_path / "workspace")
     guest.workspace.mkdir()
-    settings = f"node_python: {there['python']}\nshared_folder: /shared\n"
+    settings = f"node_python: {head['python']}\nshared_folder: /shared\n"
     (guest.workspace / "gpucourse.yaml").write_text(settings, encoding="utf-8")
     public = tmp_path / "host.pub"
-    public.write_text(f"{there['host_key']}\n", encoding="utf-8")
+    public.write_text(f"{head['host_key']}\n", encoding="utf-8")
     output = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
     script = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
     look = "ls -A ~ /etc/slurm /shared /shared/gpucourse-*/.gpucourse/jobs"
-    before = slurm.on_head(cluster, look)
+    listing = slurm.on_head(cluster, look)
     key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
-    machine = f"{there['user']}@{there['address']}:{there['port']}"
+    machine = f"{head['user']}@{head['address']}:{head['port']}"
     guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", output.split()[1])
     ran = guest.types("run", "--launcher", "slurm", "--nodes", "2", "--script", script)
     assert "partition gpu" in ran.err
     assert guest.newest_run()["mode"] == "hosts"
     receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]
     assert receipt["leftovers"] == []
-    assert set(slurm.on_head(cluster, look).splitlines()) - set(before.splitlines()) <= {".gpucourse"}
+    assert set(slurm.on_head(cluster, look).splitlines()) - set(listing.splitlines()) <= {".gpucourse"}
     assert slurm.queue(cluster) == []

@@ -40,10 +40,10 @@ def read_outputs(cluster: Learner) -> dict[str, str]:
 @needs_torch
 def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: Learner) -> None:
     """With the batch file that the learner wrote."""
-    own = cluster.workspace / "exercises/02-slurm/my_job.sbatch"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    solution = (slurm.EXERCISES / "solutions" / own.name).read_text()
-    own.write_text(solution.replace('"$@"', '"$@"  # a line of the learner'))
+    batch_file = cluster.workspace / "exercises/02-slurm/my_job.sbatch"
+    batch_file.parent.mkdir(parents=True, exist_ok=True)
+    solution = (slurm.EXERCISES / "solutions" / batch_file.name).read_text()
+    batch_file.write_text(solution.replace('"$@"', '"$@"  # a line of the learner'))
     ran = cluster.types("run", "2.1", "--set", "jobs=4", "--set", "seconds=2", "--set", "size=256")
     assert "sbatch --parsable my_job.sbatch --seconds=2" in ran.err
     assert set(read_verdicts(cluster).values()) == {"passed"}
@@ -168,16 +168,16 @@ def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learn
     batch = write_batch(tmp_path, "chain.sh", "#SBATCH -N 1", chain, last, "echo all > all.txt")
     ran = cluster.types("run", "--script", batch)
     record = cluster.newest_run()
-    later = [(job["job"], job["name"]) for job in record["slurm"]["later"]]
-    assert [name for _, name in later] == ["first", "the last"]
+    later_jobs = [(job["job"], job["name"]) for job in record["slurm"]["later"]]
+    assert [name for _, name in later_jobs] == ["first", "the last"]
     output = " ".join(ran.out.split())
-    assert f"2 jobs still running, submitted by this run: {later[0][0]} first, {later[1][0]} the last" in output
+    assert f"2 jobs still running, submitted by this run: {later_jobs[0][0]} first, {later_jobs[1][0]} the last" in output
     assert {"all.txt"} <= set(read_outputs(cluster))
-    work = slurm.on_head(cluster, f"scontrol show job {later[0][0]} | sed -n 's/.*WorkDir=//p'").strip()
+    work = slurm.on_head(cluster, f"scontrol show job {later_jobs[0][0]} | sed -n 's/.*WorkDir=//p'").strip()
     slurm.on_head(cluster, f"touch {work}/go")
     slurm.eventually(cluster, "last.txt", f"ls {work}")
     logs = cluster.types("logs", record["id"])
-    assert f"1 job still running, submitted by this run: {later[1][0]} the last" in " ".join(logs.err.split())
+    assert f"1 job still running, submitted by this run: {later_jobs[1][0]} the last" in " ".join(logs.err.split())
     assert read_outputs(cluster)["first.txt"] == "first\n"
     (cluster.run_folder() / "outputs/node0/last.txt").unlink(missing_ok=True)
     result = cluster.types("destroy", "2", "--yes")

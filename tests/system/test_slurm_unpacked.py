@@ -30,9 +30,9 @@ def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: P
     folder, cache = whiteouts(tmp_path / "hidden", files), tmp_path / "cache"
     learner = Learner(tmp_path / "workspace", {"XDG_CACHE_HOME": str(cache)})
 
-    refused = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")
-    assert refused.returncode == 3, refused.stderr
-    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in " ".join(refused.stderr.split())
+    refusal = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")
+    assert refusal.returncode == 3, refusal.stderr
+    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in " ".join(refusal.stderr.split())
     layer = unpack(cache / "gpucourse" / "slurm" / "0.1", files)
     try:
         stood = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")

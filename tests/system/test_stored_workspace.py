@@ -34,13 +34,13 @@ def lay_out(workspace: Path) -> None:
     file.write_text(json.dumps(json.loads((run / "metrics.json").read_text()), indent=2) + "\n")
 
 
-def find_losses(now: Any, stored: Any, place: str = "") -> list[str]:
+def find_losses(value: Any, stored: Any, place: str = "") -> list[str]:
     """Where a record as it is read now lacks or changes what was stored. It may hold more."""
     if isinstance(stored, dict):
-        return [line for key in stored for line in find_losses(now.get(key, "nothing"), stored[key], f"{place}.{key}")]
-    if isinstance(stored, list) and len(now) == len(stored):
-        return [line for index, item in enumerate(stored) for line in find_losses(now[index], item, f"{place}.{index}")]
-    return [] if now == stored else [f"{place}: {stored} is now {now}"]
+        return [line for key in stored for line in find_losses(value.get(key, "nothing"), stored[key], f"{place}.{key}")]
+    if isinstance(stored, list) and len(value) == len(stored):
+        return [line for index, item in enumerate(stored) for line in find_losses(value[index], item, f"{place}.{index}")]
+    return [] if value == stored else [f"{place}: {stored} is now {value}"]
 
 
 @dataclass

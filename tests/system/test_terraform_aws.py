@@ -161,20 +161,20 @@ def _arrows(graph: str) -> dict[str, set[str]]:
     """Return what each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
     arrows: dict[str, set[str]] = {}
     for line in graph.splitlines():
-        here, arrow, there = line.strip().partition('" -> "')
+        source, arrow, target = line.strip().partition('" -> "')
         if arrow:
-            arrows.setdefault(here.removeprefix('"[root] '), set()).add(there.removeprefix("[root] ").removesuffix('"'))
+            arrows.setdefault(source.removeprefix('"[root] '), set()).add(target.removeprefix("[root] ").removesuffix('"'))
     return arrows
 
 
 def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
     """Everything that `start` waits for, near or far."""
     resources: set[str] = set()
-    left = [start]
-    while left:
-        new = arrows.get(left.pop(), set()) - resources
+    frontier = [start]
+    while frontier:
+        new = arrows.get(frontier.pop(), set()) - resources
         resources |= new
-        left += new
+        frontier += new
     return resources
 
 

@@ -44,8 +44,8 @@ def test_launcher_of_one_file_plans_mpirun_with_a_host_file(type_mpi: Callable[.
 def test_registry_decides_which_launchers_can_be_named(
     type_line: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = type_line("run", "3.1", "--launcher", "mpi")
-    assert (refused.code, "'mpi' is not one of 'python', 'torchrun', 'slurm'" in refused.err) == (2, True)
+    refusal = type_line("run", "3.1", "--launcher", "mpi")
+    assert (refusal.code, "'mpi' is not one of 'python', 'torchrun', 'slurm'" in refusal.err) == (2, True)
     with pytest.raises(ValueError, match="Input should be 'python', 'torchrun', 'slurm' or 'slurm-pty'"):
         Launch(kind="mpi")
     monkeypatch.setitem(LAUNCHERS, "mpi", "tests.toy_launcher:Mpi")

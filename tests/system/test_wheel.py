@@ -54,8 +54,8 @@ def test_wheel_that_is_installed_runs_from_another_folder(wheel: Path, tmp_path:
 
     (tmp_path / "home").mkdir()
     clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
-    where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
-    assert str(site) in subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
+    python_command = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
+    assert str(site) in subprocess.run(python_command, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
     try:
         types("deploy", "3")
         assert "passed" in types("run", "3.2", "--nodes", "2", "--set", "epochs=1", "--set", "steps=20")

@@ -74,10 +74,10 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(finished: tuple[Learner, 
     lab, _ = finished
     config = str(lab.stack_folder() / "ssh_config")
     (tmp_path / "file").write_bytes(b"\x00\xffdata")
-    said = subprocess.run(
+    reply = subprocess.run(
         [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
     )
-    assert said.stdout == "node1\n"
+    assert reply.stdout == "node1\n"
     result = subprocess.run(  # what a line in ~/.ssh/config would include
         [need("ssh"), "-F", str(lab.stack_folder() / "ssh_hosts"), "gpucourse-3-node1", "true"], check=False
     )
@@ -134,10 +134,10 @@ def test_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path
     wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=STUCK_S)
+    _, messages = first.communicate(timeout=STUCK_S)
     assert first.returncode == 130
-    assert b"keeps running" in said
-    assert b"logs" in said
+    assert b"keeps running" in messages
+    assert b"logs" in messages
     _, output = second.communicate(timeout=STUCK_S)
     assert second.returncode == 0, output.decode()
     for rank in (0, 1):

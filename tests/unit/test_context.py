@@ -11,9 +11,9 @@ def test_with_label_shares_the_judge_that_close_ends(learning: Learning) -> None
 
 def test_catalog_and_settings_are_read_once_for_all_contexts_of_a_command(learning: Learning) -> None:
     context = learning.open_context()
-    other = context.watched_by(lambda _event: None)
-    assert other.catalog is context.catalog
+    second_context = context.watched_by(lambda _event: None)
+    assert second_context.catalog is context.catalog
     context.paths.settings.write_text("budget_usd: 7\n")
     assert context.settings.budget_usd == 7
     context.paths.settings.write_text("budget_usd: 8\n")
-    assert other.settings is context.settings
+    assert second_context.settings is context.settings

@@ -45,8 +45,8 @@ def list_short_forms(text: str) -> Iterator[str]:
                 continue
             yield " ".join(_OPTIONAL.sub("", command).split())
             for option in _OPTIONAL.finditer(command):
-                before, after = command[: option.start()], command[option.end() :]
-                yield " ".join(f"{_OPTIONAL.sub('', before)} {option[1]} {_OPTIONAL.sub('', after)}".split())
+                head, tail = command[: option.start()], command[option.end() :]
+                yield " ".join(f"{_OPTIONAL.sub('', head)} {option[1]} {_OPTIONAL.sub('', tail)}".split())
 
 
 def list_commands(text: str) -> Iterator[list[str]]:
@@ -61,8 +61,8 @@ def check_command(words: list[str]) -> None:
     words = words[1:] if words[0] == "help" else words  # `help run` is `run --help`
     program: Any = typer.main.get_command(app.tree(words[0]))
     context = program.make_context("gpucourse", ["list"], resilient_parsing=True)
-    name, command, rest = program.resolve_command(context, session.split(words)[1])
-    command.make_context(name, rest, parent=context)
+    name, command, arguments = program.resolve_command(context, session.split(words)[1])
+    command.make_context(name, arguments, parent=context)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")

@@ -126,9 +126,9 @@ def test_main_installs_the_locked_packages_by_their_checksums_then_the_checkout(
     pip: list[tuple[str, ...]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert install.main(["local", "--quiet"]) == 0
-    *locked, checkout = pip
-    assert all("--require-hashes" in words and "--quiet" in words for words in locked)
-    assert str(install.LOCK) in locked[-1]
+    *dependency_calls, checkout = pip
+    assert all("--require-hashes" in words and "--quiet" in words for words in dependency_calls)
+    assert str(install.LOCK) in dependency_calls[-1]
     assert {"--extra-index-url", "--constraint", f"{install.HERE}[local]"} <= set(checkout)
     assert capsys.readouterr().out == "torch: the CPU build\n"
 

@@ -35,20 +35,20 @@ def test_run_all_keeps_the_order_of_the_tasks_when_the_last_ends_first() -> None
 
 
 def test_run_all_keeps_to_its_limit() -> None:
-    both = threading.Barrier(2, timeout=STUCK_S)
-    lock, now, most = threading.Lock(), 0, 0
+    barrier = threading.Barrier(2, timeout=STUCK_S)
+    lock, task_count, peak = threading.Lock(), 0, 0
 
     def task() -> None:
-        nonlocal now, most
+        nonlocal task_count, peak
         with lock:
-            now += 1
-            most = max(most, now)
-        both.wait()
+            task_count += 1
+            peak = max(peak, task_count)
+        barrier.wait()
         with lock:
-            now -= 1
+            task_count -= 1
 
     run_all([task] * 6, limit=2)
-    assert most == 2
+    assert peak == 2
 
 
 def test_run_all_tries_every_task_and_raises_the_first_error() -> None:
@@ -122,7 +122,7 @@ def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: 
 
 def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
     """Another thread takes the signal here; one that arrives just before the wait begins wakes nobody either."""
-    over, event, caller = threading.Event(), threading.Event(), threading.get_ident()
+    release, event, caller = threading.Event(), threading.Event(), threading.get_ident()
 
     def take_signal() -> None:
         while [frame.name for frame in traceback.extract_stack(sys._current_frames()[caller])][-3:] != [
@@ -132,7 +132,7 @@ def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
         ]:
             pass
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-        over.wait(STUCK_S)
+        release.wait(STUCK_S)
         event.set()
 
     try:
@@ -140,4 +140,4 @@ def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
             try_all([take_signal], limit=1)
         assert not event.is_set(), "heard only when the task had ended"
     finally:
-        over.set()
+        release.set()

@@ -18,12 +18,12 @@ from gpucourse.storage import DiskSpace, FileBatch, find_home, find_login, find_
 def small_files() -> Iterator[None]:
     """No file of this process grows beyond 4 KiB in the block: what a full disk looks like, without filling one. As a fixture
     it would hold for a file to which pytest writes as well."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    old_limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, old_limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, old_limits)
 
 
 def test_writing_leaves_the_old_file_when_it_fails(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_write_bytes_names_what_is_in_the_way(tmp_path: Path) -> None:
 
 
 def test_file_batch_gives_no_name_before_its_commit(tmp_path: Path) -> None:
-    batch, target, other = FileBatch(tmp_path / "aside"), tmp_path / "a.json", tmp_path / "b.json"
+    batch, target, second_target = FileBatch(tmp_path / "aside"), tmp_path / "a.json", tmp_path / "b.json"
     batch.write(str(target), [b"he", b"llo"])
-    batch.write(str(other), [b"more"])
+    batch.write(str(second_target), [b"more"])
     assert not target.exists()
     assert batch.commit() == {}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
-    assert (target.read_bytes(), other.read_bytes()) == (b"hello", b"more")
+    assert (target.read_bytes(), second_target.read_bytes()) == (b"hello", b"more")
 
 
 RESERVE = 256 << 20

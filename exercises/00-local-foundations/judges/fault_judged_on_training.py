@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the reported loss must be that of the held-out text."""
+"""Judges a repaired copy: the reported loss must be measured on the held-out text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Loss:
 
 
 def judge(part: Part) -> None:
-    """`surprise` must use the held-out text, and nothing else."""
+    """Check that `surprise` uses only the held-out text."""
     texts: list[str] = []
     surprise = part.function_alone(
         "surprise",

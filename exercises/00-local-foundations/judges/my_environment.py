@@ -1,4 +1,4 @@
-"""Judges my_environment.py of 0.3 for every process of several groups of nodes."""
+"""Judges my_environment.py of 0.3 for every process in several groups of nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAYS = {
         ("sum(processes[:node])", "node * max(processes)"),
     ),
     "node-by-node": Way(
-        "ranks were dealt to the nodes in turns: a launcher fills node 0 first, so that consecutive ranks share a "
+        "ranks were dealt out to the nodes in turn: a launcher fills node 0 first, so that consecutive ranks share a "
         "machine and its fast links",
         ("preceding + local_rank", "local_rank * len(processes) + node"),
     ),
@@ -35,7 +35,7 @@ WAYS = {
         ("preceding + local_rank", "local_rank"),
     ),
     "local-is-global": Way(
-        "LOCAL_RANK goes on counting across nodes: process {rank} would look for GPU {rank} on a node that has {count}",
+        "LOCAL_RANK continues from node to node: process {rank} would look for GPU {rank} on a node that has only {count}",
         ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": preceding + local_rank'),
     ),
     "includes-own-node": Way(
@@ -60,7 +60,7 @@ WAYS = {
         ('"MASTER_PORT": port', '"MASTER_PORT": port + preceding + local_rank'),
     ),
     "from-one": Way(
-        "it counts from 1: ranks, local ranks and nodes are counted from 0, and a world of {world} has no rank {world}",
+        "you counted from 1: ranks, local ranks and nodes are counted from 0, and a world of {world} has no rank {world}",
         ('"RANK": preceding + local_rank', '"RANK": preceding + local_rank + 1'),
     ),
     "not-text": Way(
@@ -68,15 +68,15 @@ WAYS = {
         ("name: str(value)", "name: value"),
     ),
     "missing": Way(
-        "{name} is missing: init_process_group would say so, or wait for ever",
+        "{name} is missing: init_process_group would report that, or wait for ever",
         ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
     ),
 }
-GROUPS = (([1], 20001), ([2, 2], 29500), ([3, 4, 2], 23456), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
+GROUPS = (([1], 20001), ([2, 2], 29500), ([3, 4, 2], 23456), ([1, 8, 1, 2, 5], 30000))  # processes on each node, port
 
 
 def judge(part: Part) -> None:
-    """Every process of each group."""
+    """Judge the variables of every process in each group of nodes."""
     describe = part.function("describe_process")
     cases: list[Case] = []
     for processes, port in GROUPS:
@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
             name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
             answer = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
             _require_text(part, answer, name)
-            answer = {key: answer[key] for key in NAMES}  # more than these does no harm
+            answer = {key: answer[key] for key in NAMES}  # further variables do no harm
             right, ways = _describe(node, local_rank, hosts, processes, port)
             world, rank = sum(processes), int(right["RANK"])
             values = {"nodes": len(processes), "rank": rank, "count": processes[node], "world": world}
@@ -107,7 +107,7 @@ def _require_text(part: Part, answer: Any, case: str) -> None:
 
 
 def _compare_each(part: Part, cases: list[Case]) -> None:
-    """Variable by variable, so that a mistake in one of them is named whatever the others are."""
+    """Compare variable by variable, so that a mistake in one variable is named whatever the others are."""
     for name in NAMES:
         part.compare([
             Case(
@@ -121,7 +121,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
 def _describe(
     node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Return the right variables, and what each mistake makes of those that it changes."""
+    """Return the right variables, and for each mistake the variables that it changes, with their wrong values."""
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],

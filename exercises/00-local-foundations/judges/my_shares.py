@@ -1,4 +1,4 @@
-"""Judges my_shares.py of 0.2 by what every rank gets: any split that is complete, even, and reshuffled each epoch is right."""
+"""Judges my_shares.py of 0.2 by the samples of every rank: any complete, even split that is reshuffled each epoch is right."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "no-epoch": Way(
-        "every epoch has the order of the first: the shuffle does not depend on the epoch. Training continues without an "
+        "every epoch has the same order as the first: the shuffle does not depend on the epoch. Training continues without an "
         "error, and each rank sees the same samples for ever. That is what set_epoch is for",
         ("manual_seed(seed + epoch)", "manual_seed(seed)"),
     ),
     "epoch-repeats": Way(
-        "epoch {epoch} has the order of epoch 0, while other epochs do not: the shuffle does not use the whole number of the "
-        "epoch, so the same order comes back",
+        "epoch {epoch} has the same order as epoch 0, but other epochs do not: the shuffle uses only a part of the "
+        "epoch's number, so orders come back",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch // 2)"),
     ),
     "no-seed": Way(
-        "another seed gives the same order: the shuffle must depend on the seed, so that a second training can differ from "
+        "another seed gives the same order: the shuffle must depend on the seed, so that a second training run can differ from "
         "the first",
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
         "sample {sample} came {times} times, and {missing} of the {samples} not at all. Did the ranks shuffle differently? "
-        "What all have to agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
+        "Whatever all must agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
     ),
     "same-for-all": Way(
-        "every rank got the same {shortest} samples, and {missing} of the {samples} came to no rank: the share that a rank "
-        "takes depends on its number",
+        "every rank got the same {shortest} samples, and {missing} of the {samples} went to no rank: the share that a rank "
+        "takes must depend on its number",
         ("return padded[rank::ranks]", "return padded[::ranks]"),
     ),
     "not-repeatable": Way(
-        "called twice, the same rank got another share: the shuffle depends on more than seed and epoch. The ranks would not "
-        "agree, because each is a process with its own random generator",
+        "called twice, the same rank got a different share: the shuffle depends on more than seed and epoch. The ranks would "
+        "not agree, because each is a process with its own random generator",
         ("torch.randperm(samples, generator=generator)", "torch.randperm(samples)"),
     ),
     "uneven": Way(
-        "rank {most} got {longest} samples and rank {least} {shortest}, of {samples} over {ranks} ranks. The rank with more "
-        "makes one more step, and waits in it for the others for ever: repeat some samples, so that all have the same number",
+        "rank {most} got {longest} samples and rank {least} got {shortest}, of {samples} for {ranks} ranks. The rank with more "
+        "makes one more step, and then waits for the others for ever: repeat some samples, so that all have the same number",
         ("padded = (order * ranks)[: count * ranks]", "padded = order"),
     ),
     "padded-once": Way(
@@ -56,13 +56,13 @@ WAYS = {
         ("math.ceil(samples / ranks)", "max(1, samples // ranks)"),
     ),
     "too-many": Way(
-        "every rank got {shortest} samples, and {needed} are enough for {samples} over {ranks} ranks: the ranks have to "
+        "every rank got {shortest} samples, but {needed} are enough for {samples} on {ranks} ranks: the ranks have to "
         "share the samples, so that an epoch takes fewer steps",
         ("math.ceil(samples / ranks)", "samples"),
     ),
     "not-shuffled": Way(
         "the samples come in the order of their numbers, in every epoch: if a data set is sorted by class or by length, "
-        "each step would see one kind only",
+        "each step would see only one kind",
         ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
     ),
     "same-share": Way(
@@ -93,7 +93,7 @@ EPOCHS = (0, 1, 2, 7)
 
 
 def judge(part: Part) -> None:
-    """Judge the shares of all ranks, for several numbers of samples and ranks; then what epoch and seed change."""
+    """Judge the shares of all ranks, for several numbers of samples and ranks, and then the effects of epoch and seed."""
     choose = part.function("choose_samples")
     for samples, ranks in SPLITS:
         for epoch in (0, 3):
@@ -108,7 +108,7 @@ def judge(part: Part) -> None:
 def _ask(
     part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
 ) -> list[int]:
-    """Return a share, asked for as each rank asks: in a process with its own random generator."""
+    """Return the share of one rank, computed as on a real rank: in a process with a separate random generator."""
     import torch
 
     shares = []
@@ -133,7 +133,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], case: str) -> None:
-    """Return whether the shares are complete and even."""
+    """Check that the shares are complete and even. Raises Verdict."""
     times = Counter(number for share in shares for number in share)
     for number in times:
         if not 0 <= number < samples:
@@ -158,7 +158,7 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
 
 
 def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
-    """Return whether the order and the shares change with the epoch, and the order with the seed."""
+    """Check that the order and the shares change with the epoch, and the order with the seed. Raises Verdict."""
     samples, ranks = SHUFFLED
     case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]
@@ -180,5 +180,5 @@ def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
     if len(alike) == len(EPOCHS):
         raise part.wrong("no-seed", case)
     if alike:
-        says = f"seeds 5 and 6 give the same order in epoch {alike[0]}, and different ones in other epochs"
+        says = f"seeds 5 and 6 give the same order in epoch {alike[0]}, but different orders in other epochs"
         raise Verdict("failed", "other", says, f"{samples} samples, {ranks} ranks, epoch {alike[0]}, seeds 5 and 6")

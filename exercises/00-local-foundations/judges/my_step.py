@@ -1,4 +1,4 @@
-"""Judges my_step.py of 0.1: three steps on a small model, against the same steps made here."""
+"""Judges my_step.py of 0.1: three steps on a small model, compared with the same steps made here."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpucourse.judge.cases import same
 
 WAYS = {
     "gradients-add-up": Way(
-        "the first step is right, the second is not: backward adds to the gradients that are already there, and nothing set "
-        "them to zero. So each step uses the gradients of all steps before it as well",
+        "the first step is right, but the second is not: backward adds to the gradients that are already there, and nothing "
+        "set them to zero. So each step also uses the gradients of all earlier steps",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "step-first": Way(
-        "the optimizer stepped before backward had computed the gradients of this batch: it used those of the batch before, or "
-        "none at all",
+        "the optimizer stepped before backward had computed the gradients of this batch: it used those of the previous batch, "
+        "or none at all",
         ("    loss.backward()\n    optimizer.step()\n", "    optimizer.step()\n    loss.backward()\n"),
     ),
     "gradients-erased": Way(
@@ -84,7 +84,7 @@ class Model(nn.Module):
         self.character, self.out = nn.Embedding(vocabulary, 6), nn.Linear(6, vocabulary)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Scores of shape (batch, length, vocabulary)."""
+        """Return scores of shape (batch, length, vocabulary)."""
         return self.out(self.character(x).cumsum(dim=1) / torch.arange(1, x.shape[1] + 1)[:, None])
 
 
@@ -103,7 +103,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Go against the gradients, which a closure computes before that; returns what it returns."""
+        """Step against the gradients. If there is a closure, it computes them first, and its value is returned."""
         with torch.enable_grad():
             loss = closure() if closure else None
         has_gradient = any(weight.grad is not None and bool(weight.grad.any()) for weight in self.weights)
@@ -116,7 +116,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Setting:
-    """One case: the size of the model and of its batches, and what the optimizer does."""
+    """One case: the size of the model and of its batches, and the optimizer's momentum."""
 
     name: str
     vocabulary: int
@@ -124,7 +124,7 @@ class Setting:
     momentum: float
 
     def steps(self, step: Callable[..., Any]) -> tuple[list[Any], list[str]]:
-        """Loss and weights after each of three steps, and what happened in them."""
+        """Return the loss and the weights after each of three steps, and the events in these steps."""
         torch.manual_seed(self.vocabulary)
         model, events = Model(self.vocabulary), list[str]()
         optimizer = Optimizer(model, 0.5, self.momentum, events)
@@ -147,7 +147,7 @@ SETTINGS = (
 
 
 def judge(part: Part) -> None:
-    """Three steps in each setting: the losses and all weights."""
+    """Judge the losses and all weights of three steps in each setting."""
     torch.set_num_threads(1)
     train_step = part.function("train_step")
     cases = []
@@ -169,7 +169,7 @@ def judge(part: Part) -> None:
 
 
 def _list_cases(setting: Setting, answer: list[Any], right: list[Any]) -> list[Case]:
-    """Return the loss and the weights of each step, with those of each wrong way."""
+    """Return the loss and the weights of each step as cases, with the values of each wrong way."""
     ways = {name: setting.steps(step)[0] for name, step in VARIANTS.items()}
     knobs = {"pieces": setting.shape[0], "tokens": setting.shape[1] - 1, "momentum": setting.momentum}
     cases = []

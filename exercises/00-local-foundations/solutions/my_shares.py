@@ -1,4 +1,4 @@
-"""Which samples a rank gets: all ranks shuffle with the same seed, pad alike, and deal out in turns."""
+"""The samples of a rank: all ranks shuffle with the same seed, pad in the same way, and deal the samples out in turn."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Server:
         self.now, self.body = 0.0, {}
 
     def open(self, request: Any, **_: object) -> Server:
-        """Send the request, and let the answer begin."""
+        """Send the request, and let time pass until the answer begins."""
         self.body = json.loads(request.data)
         self.now += 2.0
         return self
@@ -39,7 +39,7 @@ class Server:
 
 
 def complete(part: Part) -> Any:
-    """Return what the copy makes of one request for eight tokens."""
+    """Return the result of the learner's copy for one request for eight tokens."""
     server = Server()
     time.perf_counter = time.monotonic = time.time = lambda: server.now
     part.module.urllib.request.urlopen = server.open

@@ -41,13 +41,13 @@ class Queue:
 
 
 def judge(part: Part) -> None:
-    """Each of five calls must take the 10 ms of its work, not the 10 microseconds for queueing it."""
+    """Check that each of five calls takes the 10 ms of its work, not the 10 microseconds of queueing it."""
     import torch
 
     queue = Queue()
 
     class Event:
-        """A mark in the queue: it has the time at which the work before it is done."""
+        """A mark in the queue, with the time at which the work before it is done."""
 
         def __init__(self, **_: object) -> None:
             self.at = 0.0

@@ -8,7 +8,7 @@ WAYS = {"still": Way("eight tokens are counted as {count}")}
 
 
 def judge(part: Part) -> None:
-    """Eight tokens are asked for, and the engine reports that it generated eight."""
+    """Check that eight requested tokens, which the engine reports as eight, are counted as eight."""
     import engine  # beside this file, on the path of the process that judges
 
     answer = engine.complete(part)

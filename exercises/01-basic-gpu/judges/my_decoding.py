@@ -1,4 +1,4 @@
-"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all tokens before."""
+"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all earlier tokens."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Model:
         self.at_first: list[int] = []  # what the cache held at the first call
 
     def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
-        """Scores for what comes after each of the tokens."""
+        """Return the scores for what comes after each of the tokens."""
         self.at_first = self.at_first if self.calls else list(cache)
         self.calls.append(list(tokens))
         rows = []
@@ -97,7 +97,7 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """Return the scores of what comes after a text, of which no two are the same."""
+    """Return the scores of the tokens that may come after a text; no two scores are the same."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
@@ -115,7 +115,9 @@ def judge(part: Part) -> None:
         _judge_tokens(part, prompt, count, model, tokens, case)
         _judge_work(part, prompt, count, model, case)
         part.compare([Case(f"the prompt that it was given for {case}, afterwards", prompt_copy, prompt)])
-    part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")
+    part.note(
+        f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last answer"
+    )
 
 
 def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, answer: Any, case: str) -> None:
@@ -164,7 +166,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """Return the tokens that result from an empty cache at each token after the first."""
+    """Return the tokens that result from an empty cache for each token after the first."""
     tokens = _write(prompt, 1, score)
     while len(tokens) < count:
         scores = score(tokens[-1:])

@@ -1,4 +1,4 @@
-"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as on simulated nodes, but shorter rows."""
+"""Judges my_fix.py of 1.4 on a simulated device that has room for as many rows as simulated nodes do, but shorter rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WAYS = {
         ("PIECE = 4096", "PIECE = 8"),
     ),
     "rows-missing": Way(
-        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, and it counts as well",
+        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, but it counts, too",
         ("range(0, rows, PIECE)", "range(0, rows - PIECE + 1, PIECE)"),
     ),
     "rows-beyond": Way(
@@ -47,7 +47,8 @@ WAYS = {
         ("min(PIECE, rows - first)", "PIECE"),
     ),
     "rows-twice": Way(
-        "it read {rows:,} rows of a table that has {wanted:,}: the part from row {begun:,} on begins before the last one ends",
+        "it read {rows:,} rows of a table that has {wanted:,}: the part from row {begun:,} on begins before the previous part "
+        "ends",
         ("load(first, min(PIECE, rows - first))", "load(first, min(PIECE + 1, rows - first))"),
     ),
     "last-part-only": Way(
@@ -67,7 +68,7 @@ WAYS = {
         ("sum(dim=0, dtype=torch.float64)", "sum(dtype=torch.float64)"),
     ),
     "left-behind": Way(
-        "after it has ended, something besides its result still takes {percent:.1f}% of the device: a name outside the "
+        "after your function ended, something besides its result still takes {percent:.1f}% of the device: a name outside the "
         "function holds a tensor",
         ("        piece = load(", "        global piece\n        piece = load("),
     ),
@@ -75,7 +76,7 @@ WAYS = {
 
 
 class Table:
-    """A table that is computed as it is read, and counts what is read: its row r is row r mod 97 of the pattern."""
+    """A table that is computed while it is read, and counts the rows read. Its row r is row r mod 97 of the pattern."""
 
     def __init__(self, part: Part, rows: int) -> None:
         self.part, self.rows, self.read, self.largest = part, rows, 0, 0
@@ -83,7 +84,7 @@ class Table:
         self.pattern = ((torch.arange(PERIOD)[:, None] + 3 * torch.arange(COLUMNS)) % PERIOD).float() / PERIOD
 
     def load(self, first: int, count: int) -> torch.Tensor:
-        """Rows from `first` on. Raises Verdict if there are none."""
+        """Return `count` rows from `first` on. Raises Verdict if there are none."""
         if first < 0 or count < 0 or first + count > self.rows:
             raise self.part.wrong("rows-beyond", f"{self.rows:,} rows", first=first, last=first + count - 1, end=self.rows - 1)
         if self.rows == TOO_LARGE and len(self.parts) > FEW_ROWS and self.read < FEW_ROWS * len(self.parts):
@@ -97,7 +98,7 @@ class Table:
         return whole
 
     def sums(self, pattern: torch.Tensor, first: int = 0, count: int | None = None) -> torch.Tensor:
-        """Return the sums over `count` rows from `first` on, or all, of what `pattern` says for each of the 97."""
+        """Return the sums of `pattern`, which repeats every 97 rows, over `count` rows from `first` on, or over all."""
         rows = torch.arange(first, self.rows if count is None else first + count)
         counts = torch.bincount(rows % PERIOD, minlength=PERIOD)
         return (pattern.double() * counts[:, None]).sum(dim=0)
@@ -111,7 +112,7 @@ class Calls(TorchFunctionMode):
         self.memory = memory
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every function and method of torch passes here."""
+        """Count the result of a function or method of torch: all of them are called through this one."""
         result = function(*args, **(kwargs or {}))
         for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):

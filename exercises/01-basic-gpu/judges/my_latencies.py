@@ -1,4 +1,4 @@
-"""Judges my_latencies.py of 1.2 on streams as engines send them."""
+"""Judges my_latencies.py of 1.2 on streams like those that engines send."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WAYS = {
 
 
 def _stream(first: float, gap: float, counts: Sequence[int]) -> list[tuple[float, int]]:
-    """Events at uneven intervals, from 100 s on the clock."""
+    """Return events at uneven intervals, starting at 100 s on the clock."""
     return [(round(100 + first + gap * place * (1 + 0.1 * (place % 3)), 6), count) for place, count in enumerate(counts)]
 
 
@@ -80,11 +80,11 @@ STREAMS: dict[str, tuple[float, Events]] = {
     "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),
 }
 AT_ONCE: tuple[float, Events] = (99.0, _stream(0.4, 0.5, [0, 3]))
-"""All tokens in one event: no time passes after the first, so a rate of the others alone does not exist."""
+"""All tokens in one event: no time passes after the first token, so the other tokens have no rate."""
 
 
 def judge(part: Part) -> None:
-    """Each figure of each stream."""
+    """Judge each figure of each stream."""
     summarise = part.function("summarise")
     for key in KEYS:
         cases = []

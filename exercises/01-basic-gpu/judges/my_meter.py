@@ -19,13 +19,13 @@ WAYS = {
         ),
     ),
     "each-until-the-next": Way(
-        "you took each power to last until the next sample: that is too little while power rises, and too much while it falls. "
-        "Between two samples take the mean of both (the trapezoidal rule)",
+        "you assumed that each power lasts until the next sample: that is too little while power rises, and too much while it "
+        "falls. Between two samples take the mean of both (the trapezoidal rule)",
         ("(low + high) / 2", "low"),
     ),
     "each-since-the-last": Way(
-        "you took each power to last since the sample before it: that is too much while power rises, and too little while it "
-        "falls. Between two samples take the mean of both (the trapezoidal rule)",
+        "you assumed that each power began at the sample before it: that is too much while power rises, and too little while "
+        "it falls. Between two samples take the mean of both (the trapezoidal rule)",
         ("(low + high) / 2", "high"),
     ),
     "milliseconds": Way(
@@ -48,8 +48,8 @@ WAYS = {
         ),
     ),
     "power-held": Way(
-        "a moment without an answer got the power of the one before it: between two known powers it changes evenly, so join "
-        "the two by a straight line",
+        "a moment without an answer got the power of the moment before it: between two known powers, power changes evenly, so "
+        "join the two by a straight line",
         (
             "energy = 0.0\n",
             "energy, powers = 0.0, [sample.power_w for sample in recording]\n"
@@ -70,8 +70,8 @@ WAYS = {
         ("seconds = readings[-1][0] - readings[0][0]", "seconds = readings[-1][0]"),
     ),
     "utilisation-of-the-time-after": Way(
-        "you took each utilisation to last until the next sample. It is the mean over the time since the sample before: the "
-        "card cannot know what comes",
+        "you assumed that each utilisation lasts until the next sample. It is the mean over the time since the sample before: "
+        "the card cannot know what comes",
         (
             "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - earlier.at_ms\n"
             "            busy += stretch * sample.utilisation_percent\n",
@@ -119,7 +119,7 @@ RECORDINGS: dict[str, list[Sample]] = {
 
 
 def judge(part: Part) -> None:
-    """Each figure of each recording."""
+    """Judge each figure of each recording."""
     summarise = part.function("summarise")
     sample_type = getattr(part.module, "Sample", Sample)
     answer = {
@@ -154,7 +154,7 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
-    """Return the recording with each missing power replaced by the one before it."""
+    """Return the recording with each missing power replaced by the power before it."""
     samples: list[Sample] = []
     for sample in recording:
         samples.append(sample._replace(power_w=samples[-1].power_w) if sample.power_w is None else sample)

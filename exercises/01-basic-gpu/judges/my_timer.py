@@ -72,7 +72,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One case: how many samples of how many calls, and the state of the device."""
+    """One case: the number of samples, the calls in each of them, and the state of the device."""
 
     name: str
     samples: int

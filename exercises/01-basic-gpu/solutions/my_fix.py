@@ -10,7 +10,7 @@ PIECE = 4096  # rows; with 1024 columns 16 MiB, squared in place
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
-    """For each column, the sum of the squares of all `rows` rows."""
+    """Return, for each column, the sum of the squares of all `rows` rows."""
     total = 0
     for first in range(0, rows, PIECE):
         piece = load(first, min(PIECE, rows - first))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """TTFT, TPOT, the time of the whole answer, and its tokens per second."""
+    """Return TTFT, TPOT, the time of the whole answer, and its tokens per second."""
     with_tokens = [(moment, count) for moment, count in events if count]
     tokens = sum(count for _, count in with_tokens)
     ttft = with_tokens[0][0] - sent_s

@@ -16,7 +16,7 @@ class Sample(NamedTuple):
 
 
 def summarise(recording: Sequence[Sample]) -> dict[str, float]:
-    """Energy in joules, mean power in watts, mean utilisation in percent."""
+    """Return the energy in joules, the mean power in watts and the mean utilisation in percent."""
     readings = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
     energy = 0.0
     for (start, low), (end, high) in itertools.pairwise(readings):

@@ -1,4 +1,4 @@
-"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and what each task of the array would train with."""
+"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate that each task would use."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ WAYS = {
     "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "{name} is one file for all tasks of the array: each overwrites the output of the others. %A is the array's number, %a "
-        "that of the task",
+        "{name} is one file for all tasks of the array: each overwrites the output of the others. %A is the array's number, "
+        "and %a is the task's",
         ("logs/%A_%a-%N.out", "logs/%A-%N.out"),
     ),
     "no-array": Way(
@@ -32,18 +32,18 @@ WAYS = {
         ("#SBATCH --array=0-3%2\n", ""),
     ),
     "one-too-many": Way(
-        "--array={given} makes {count} tasks. Both ends belong to the range: 0-4 is five numbers, and the fifth task finds no "
+        "--array={given} makes {count} tasks. Both ends belong to the range: 0-4 makes five tasks, and the fifth finds no "
         "learning rate",
         ("--array=0-3%2", "--array=0-4%2"),
     ),
     "from-one": Way(
-        "--array={given} counts from 1. Lists in bash count from 0, and so does the table of the run: the "
+        "--array={given} counts from 1. Lists in bash are numbered from 0, and so is the table of the run: the "
         "tasks have to be 0 to 3",
         ("--array=0-3%2", "--array=1-4%2"),
     ),
     "no-limit": Way(
-        "all four tasks may run at once (--array={given}): they take every free GPU, and others wait. %2 after the "
-        "range lets two run at a time",
+        "all four tasks may run at the same time (--array={given}): they take every free GPU, and other users wait. %2 after "
+        "the range lets two run at a time",
         ("--array=0-3%2", "--array=0-3"),
     ),
     "index-as-value": Way(
@@ -57,7 +57,7 @@ WAYS = {
         ("${rates[$SLURM_ARRAY_TASK_ID]}", "$rates"),
     ),
     "all-in-each": Way(
-        "each task runs all four trainings, so the array does everything four times. All tasks run the same file; each "
+        "each task trains with all four rates, so the array does everything four times. All tasks run the same file; each "
         "picks its one value by SLURM_ARRAY_TASK_ID",
         (
             'python -u work/sweep.py "$@" --values="${rates[$SLURM_ARRAY_TASK_ID]}"',
@@ -68,7 +68,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the requests, then what each of the four tasks would train with."""
+    """Judge the requests, then the learning rate of each of the four tasks."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=1, processes=1)
@@ -80,7 +80,7 @@ def judge(part: Part) -> None:
         raise Verdict(
             "failed",
             "hides-failure",
-            "in a trial the command failed, but your file ended with 0: the dependent job (afterok) would start anyway",
+            "in a trial the command failed, but your file ended with code 0: the dependent job (afterok) would start anyway",
         )
     part.note(f"the tasks would train with {', '.join(map(str, RATES))}")
 
@@ -100,7 +100,7 @@ def _check_array(part: Part, options: SlurmOptions) -> None:
     if at_once == 0 or at_once >= len(tasks):
         raise part.wrong("no-limit", given=option)
     if at_once != 2:
-        raise Verdict("failed", "limit", f"--array={option} lets {at_once} tasks run at once; expected 2 (%2)")
+        raise Verdict("failed", "limit", f"--array={option} lets {at_once} tasks run at the same time; expected 2 (%2)")
 
 
 def _check_values(part: Part) -> None:
@@ -129,7 +129,7 @@ def _check_values(part: Part) -> None:
         raise part.wrong("same-value", given=values[0] or "of nothing")
     for task, (answer, right) in enumerate(zip(values, RATES, strict=True)):
         if _number(answer) is None or abs(float(answer) - right) > 1e-9:
-            raise Verdict("failed", "value", f"--values was {answer or 'empty'}; {right} is right", f"task {task}")
+            raise Verdict("failed", "value", f"--values was {answer or 'empty'}; expected {right}", f"task {task}")
 
 
 def _number(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Judges my_job.sbatch of 2.1: its requests as sbatch reads them, its body as bash executes it."""
+"""Judges my_job.sbatch of 2.1: its requests as sbatch reads them, and its body as bash executes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = {
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
         "five jobs would write to one file, {name}: a name without the job's number (%j) is the same for every job, so "
-        "each overwrites the output of the one before",
+        "each overwrites the output of the job before",
         ("logs/%j-%N.out", "logs/job.out"),
     ),
     "no-arguments": Way(
@@ -25,12 +25,12 @@ WAYS = {
         (' "$@"', ""),
     ),
     "in-the-background": Way(
-        "the command is started in the background (&): the file goes on, and in a trial it ended with 0 although the command "
-        "failed. A job ends with its file, and Slurm then ends whatever still runs in it: leave out the &",
+        "the command is started in the background (&): the file continues, and in a trial it ended with code 0 although the "
+        "command failed. A job ends with its file, and Slurm then ends whatever still runs in it: leave out the &",
         ('"$@"', '"$@" &'),
     ),
     "hides-failure": Way(
-        "in a trial the command failed with code 3, but your file ended with 0. A job ends with the exit code of the file's "
+        "in a trial the command failed with code 3, but your file ended with code 0. A job's exit code is that of the file's "
         "last command, so Slurm would call it COMPLETED, and a job that waits for it (afterok) would start",
         ('"$@"', '"$@"\necho done'),
     ),
@@ -52,4 +52,4 @@ def judge(part: Part) -> None:
     trial = execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3))
     if trial.code == 0:
         raise part.wrong("in-the-background" if trial.background else "hides-failure")
-    part.note(f"sbatch would take it: {', '.join(f'--{name}={value}' for name, value in options.values.items())}")
+    part.note(f"sbatch would accept it: {', '.join(f'--{name}={value}' for name, value in options.values.items())}")

@@ -1,4 +1,4 @@
-"""Judges my_multi_node.sbatch of 2.3: its requests as sbatch reads them, and what each process that srun starts is told."""
+"""Judges my_multi_node.sbatch of 2.3: its requests as sbatch reads them, and the variables of each process that srun starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAYS = {
     ),
     "no-srun": Way(
         "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job; only what srun "
-        "starts runs on all of them. The others would hold their GPUs and do nothing",
+        "starts runs on all of them. The other machines would hold their GPUs and do nothing",
         ("srun --kill-on-bad-exit=1 --output=logs/%N-rank%t.log bash", "bash"),
     ),
     "same-rank": Way(
@@ -38,13 +38,13 @@ WAYS = {
         seen="every process got {name} {value}",
     ),
     "local-rank": Way(
-        "LOCAL_RANK counted the processes of the whole job ({given}); {right} is right. It counts those of one machine, and "
+        "LOCAL_RANK counted the processes of the whole job ({given}); expected {right}. It counts those of one machine, and "
         "chooses the GPU there: the second machine has a GPU 0, too",
         ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
     ),
     "fixed-size": Way(
         "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is their number, even if --nodes=3 is added to the "
-        "command. With another number, processes wait for others that never come, or some are left out",
+        "command. With another number, processes wait for others that never arrive, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(
@@ -58,7 +58,7 @@ WAYS = {
         ("20000 + SLURM_JOB_ID % 10000", "29500"),
     ),
     "hides-failure": Way(
-        "in a trial the command failed on every machine, but your file ended with 0. A job ends with the exit code of the "
+        "in a trial the command failed on every machine, but your file ended with code 0. A job's exit code is that of the "
         "file's last command, so Slurm would call it COMPLETED",
         ('\' bash "$@"', '\' bash "$@"\necho done'),
     ),
@@ -146,7 +146,7 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
     if len(ranks) > 1 and len(set(values["RANK"])) == 1:
         raise part.wrong("same-rank", case, output=_list_ranks(part), name="RANK", value=values["RANK"][0])
     if values["RANK"] != [str(rank) for rank in ranks]:
-        raise Verdict("failed", "rank", f"RANK was {_list(values['RANK'])}; {_list(ranks)} is right (SLURM_PROCID)", case)
+        raise Verdict("failed", "rank", f"RANK was {_list(values['RANK'])}; expected {_list(ranks)} (SLURM_PROCID)", case)
     if set(values["WORLD_SIZE"]) != {str(len(ranks))}:
         raise part.wrong("fixed-size", case, given=values["WORLD_SIZE"][0], right=len(ranks))
     right = [str(rank % per_node) for rank in ranks]
@@ -154,19 +154,19 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
         raise part.wrong("local-rank", case, given=_list(values["LOCAL_RANK"]), right=_list(right))
     if values["LOCAL_RANK"] != right:
         raise Verdict(
-            "failed", "local", f"LOCAL_RANK was {_list(values['LOCAL_RANK'])}; {_list(right)} is right (SLURM_LOCALID)", case
+            "failed", "local", f"LOCAL_RANK was {_list(values['LOCAL_RANK'])}; expected {_list(right)} (SLURM_LOCALID)", case
         )
 
 
 def _list_ranks(part: Part) -> list[list[str]]:
-    """RANK of each process in each layout."""
+    """Return the RANK of each process in each layout."""
     places = [Place(nodes=nodes, per_node=per_node, arguments=ARGUMENTS, files=(SCRIPT,)) for nodes, per_node in LAYOUTS]
     runs = [execute(part, place).list_runs_of(SCRIPT) for place in places]
     return [[call.variables.get("RANK", "") for call in calls] for calls in runs]
 
 
 def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:
-    """Return the port at which the processes meet."""
+    """Return the port at which the processes meet. Raises Verdict if they would not meet."""
     addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
     if len(set(addresses)) > 1:
         raise part.wrong("own-address", case, given=_list(addresses))

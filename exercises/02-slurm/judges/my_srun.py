@@ -14,8 +14,8 @@ WANTED_S = 1800
 
 WAYS = {
     "no-pty": Way(
-        "without --pty the shell has no terminal: it starts and reads what you type, but shows no prompt, does not pass Ctrl-C "
-        "to its commands, and programs such as an editor cannot draw their screen",
+        "without --pty the shell has no terminal: it starts and reads what you type, but it shows no prompt, does not pass "
+        "Ctrl-C to its commands, and programs such as an editor cannot draw their screen",
         ("--pty ", ""),
     ),
     "no-gpu": Way(
@@ -24,8 +24,8 @@ WAYS = {
         ("--gres=gpu:1 ", ""),
     ),
     "no-command": Way(
-        "srun does not know what to start: the line ends with the command, here bash. srun reads options up to the first "
-        "word that is not one",
+        "srun does not know what to start: the line ends with the command, here bash. srun reads its options up to the first "
+        "word that is not an option",
         (" bash", ""),
     ),
     "behind-command": Way(
@@ -43,7 +43,7 @@ WAYS = {
         ("--pty bash", "--pty bash &"),
     ),
     "seconds": Way(
-        "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 30:00 is minutes and seconds. It has to "
+        "--time={given} asks for {minutes:g} minutes. A single number counts minutes; 30:00 is minutes and seconds. It has to "
         "be 30 minutes",
         ("--time=00:30:00", "--time=1800"),
     ),

@@ -18,7 +18,7 @@ NO_GPU = (
     "--gres=gpu:1 asks for one GPU on each machine"
 )
 SECONDS = (
-    "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 10:00 is minutes and seconds, 00:10:00 is "
+    "--time={given} asks for {minutes:g} minutes. A single number counts minutes; 10:00 is minutes and seconds; 00:10:00 is "
     "hours, minutes and seconds. It has to be ten minutes"
 )
 MIN_S, MAX_S = 300, 600
@@ -27,7 +27,7 @@ TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711",
 
 
 def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -> None:
-    """Partition, GPUs, time limit, and how many machines and processes. Raises Verdict."""
+    """Check the partition, the GPUs, the time limit, and the numbers of machines and processes. Raises Verdict."""
     if not options.values.get("partition"):
         raise _name_missing("partition", "no partition", "the job would wait in the cluster's default queue, whatever that is")
     check_partition(options)
@@ -52,12 +52,12 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
 def check_partition(options: SlurmOptions) -> None:
     """Check that the partition is gpu. Raises Verdict."""
     if (name := options.values["partition"]) != PARTITION:
-        raise Verdict("failed", "partition", f"--partition={name} is another queue: expected {PARTITION}")
+        raise Verdict("failed", "partition", f"--partition={name} is a different queue: expected {PARTITION}")
 
 
 def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, str]], name: str) -> None:
     """Check where the output goes. `jobs` are several jobs or tasks, each with the values of the placeholders in --output;
-    `name` is the file that the first should write. Raises Verdict."""
+    `name` is the file that the first job should write. Raises Verdict."""
     pattern = options.values.get("output")
     if pattern is None:
         raise _name_missing(
@@ -71,7 +71,7 @@ def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, 
 
 
 def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
-    """Return the calls of the course's script, at least one. Raises Verdict if the shell failed, or the script is not run."""
+    """Return the calls of the course's script, at least one. Raises Verdict if the shell failed or did not run the script."""
     calls = job.list_runs_of(script)
     if not calls and job.code:
         raise Verdict(
@@ -103,5 +103,5 @@ def _name_missing(name: str, lack: str, so: str) -> Verdict:
 
 
 def count(number: int, word: str) -> str:
-    """`1 process`, `2 processes`."""
+    """Return the number with its word, such as `1 process` or `2 processes`."""
     return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"

@@ -1,4 +1,4 @@
-"""Counting, for judges, what a rank gives to collectives: their names and the bytes, by functions put in place of torch's."""
+"""Counts, for judges, the collectives of a rank and the bytes that it passes to them, by functions that replace torch's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-BRINGS = {  # the place of what this rank brings among the arguments
+BRINGS = {  # the position of this rank's tensor among the arguments
     "all_reduce": 0, "broadcast": 0, "reduce": 0, "gather": 0, "send": 0, "isend": 0, "all_gather": 1,
     "all_gather_into_tensor": 1, "all_gather_single": 1, "reduce_scatter": 1, "reduce_scatter_tensor": 1,
     "reduce_scatter_single": 1, "scatter": 1, "all_to_all": 1, "all_to_all_single": 1,
@@ -16,26 +16,26 @@ BRINGS = {  # the place of what this rank brings among the arguments
 
 @dataclass
 class CollectiveCount:
-    """The collectives since the last `clear`: the name of each, the bytes that this rank gave to it,
-    and the types of the numbers."""
+    """The collectives since the last `clear`: the name of each, the bytes that this rank passed to it, and the types of the
+    numbers."""
 
     calls: list[tuple[str, int]] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
 
     @property
     def bytes(self) -> int:
-        """Of all calls together."""
+        """Return the bytes of all calls together."""
         return sum(size for _, size in self.calls)
 
     def clear(self) -> None:
-        """Count from zero."""
+        """Start to count from zero again."""
         self.calls.clear()
         self.types.clear()
 
 
 def count_collectives() -> CollectiveCount:
-    """Return what this process gives to collectives from now on. Call it before the learner's file is imported, which may take
-    functions out of torch.distributed by name."""
+    """Start to count what this process passes to collectives, and return the count. Call this before the learner's file is
+    imported, because that may import functions from torch.distributed by name."""
     import torch.distributed as dist
 
     counts = CollectiveCount()

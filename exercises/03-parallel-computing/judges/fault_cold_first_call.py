@@ -7,13 +7,14 @@ import ast
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("no warm-up call runs before those that count"),
+    "still": Way("no warm-up call runs before the calls that count"),
     "no-loop": Way("the loop to be judged is missing: change it, but keep it"),
 }
 
 
 def judge(part: Part) -> None:
-    """In the loop over sizes: calls that do not count before those that do, or the timing loop that has a warm-up."""
+    """Check that the loop over sizes makes calls that do not count before those that do, or uses the timing loop with a
+    warm-up."""
     tree = part.call(ast.parse, part.text)
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and ast.unparse(node.iter) == "sizes"]
     if not loops:

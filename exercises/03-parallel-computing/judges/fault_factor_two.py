@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the factor of all_reduce."""
+"""Judges a repaired copy: the factor of all_reduce must be 2(n-1)/n."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAYS = {"still": Way("over {ranks} ranks the factor is {given:.3g}, but should b
 
 
 def judge(part: Part) -> None:
-    """2(n-1)/n for all_reduce."""
+    """Check that the factor is 2(n-1)/n for all_reduce."""
     factor = part.function("bus_factor")
     for ranks in (2, 3, 4, 8):
         answer = part.call(factor, "all_reduce", ranks)

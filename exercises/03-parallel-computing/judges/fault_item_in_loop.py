@@ -14,7 +14,7 @@ READERS = {"item", "tolist", "cpu", "numpy"}
 
 
 def judge(part: Part) -> None:
-    """No step of the training loop may read a value of a tensor."""
+    """Check that no step of the training loop reads a value of a tensor."""
     tree = part.call(ast.parse, part.text)
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and "loader" in ast.unparse(node.iter)]
     if not loops:

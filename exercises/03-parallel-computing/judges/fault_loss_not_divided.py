@@ -1,10 +1,10 @@
-"""Judges a repaired copy: the losses are averaged."""
+"""Judges a repaired copy: the losses must be averaged."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the gradient is off the big batch's by {error} of its largest element")}
+WAYS = {"still": Way("the gradient differs from the big batch's by {error} of its largest element")}
 RUNS = {
     "right": {"accumulated": [{"gradient_error": 1e-6}, {"gradient_error": 1e-6}]},
     "wrong": {"accumulated": [{"gradient_error": 7.0}, {"gradient_error": 7.0}]},

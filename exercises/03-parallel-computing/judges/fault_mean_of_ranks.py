@@ -1,14 +1,14 @@
-"""Judges a repaired copy: the slowest rank counts."""
+"""Judges a repaired copy: the time of the slowest rank must count."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("from the times 1, 2, 3 and 5, 4, 3 of three ranks it makes {given}")}
+WAYS = {"still": Way("for the times 1, 2, 3 and 5, 4, 3 of three ranks the result is {given}")}
 
 
 def judge(part: Part) -> None:
-    """From the different times of three ranks, the largest must be taken, element by element."""
+    """Check that the largest of the different times of three ranks is used, element by element."""
 
     def body(rank: int, size: int) -> list[float]:
         import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{steps} micro-batches send {saved} times less than with a sync after each; it should be {steps} times")}
+WAYS = {"still": Way("{steps} micro-batches send {saved} times less than with a sync after each; expected {steps} times")}
 RUNS = {
     "right": {"accumulation_steps": 8, "calls_saved_times": 8.0},
     "wrong": {"accumulation_steps": 8, "calls_saved_times": 1.0},
@@ -12,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """One all-reduce per group and bucket, instead of one per micro-batch."""
+    """Check that there is one all-reduce per group and bucket, instead of one per micro-batch."""
     saved, steps = part.metrics["calls_saved_times"], part.metrics["accumulation_steps"]
     if saved is None or abs(saved - steps) > 1e-6:
         raise part.wrong("still", saved=saved, steps=steps)

@@ -1,9 +1,9 @@
-"""Watches the messages of a rank: what isend, irecv, send and recv were given, in their order, without a clock.
+"""Watches the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
 
-A message is sent as a copy, and what arrives is put into the receiver's tensor only when it is waited for; until then that
-tensor holds NOT_YET. So code that changes or reads a tensor too early is wrong in every try and not only now and then. A wait
-for a send returns at once; whether it could have ended is answered by `find_stuck`, from the order of all ranks' calls. These
-are kept in a file a rank, so that they can be read if a rank never ended.
+A message is sent as a copy, and it is put into the receiver's tensor only at the wait for it; until then that tensor contains
+NOT_YET. So code that changes or reads a tensor too early is wrong in every try, and not only now and then. A wait for a send
+returns immediately; `find_stuck` finds out whether it could have ended, from the order of all ranks' calls. Each rank stores
+its calls in a file, so that they can be read even if the rank never ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_YET = -(2**40)
 class Event(NamedTuple):
     """`kind` is isend, irecv, or a wait for one of them; the message of `size` bytes is the `number`-th from or to `peer`.
 
-    `first` is the first number that is sent.
+    `first` is the first number in the message.
     """
 
     kind: str
@@ -37,7 +37,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Messages:
-    """The record of one rank: its calls in order, its requests. `on_event` is told of each call; `file` has a line for each."""
+    """The record of one rank: its calls in order, and its requests. `on_event` is called for each call; `file` gets a line for
+    each."""
 
     file: IO[str] | None = None
     events: list[Event] = field(default_factory=list)
@@ -48,7 +49,8 @@ class Messages:
     earlier: list[Request] = field(default_factory=list)
 
     def restart(self, file: Path) -> None:
-        """Forget what was seen, because another tensor begins. Earlier requests are kept: one may still be under way."""
+        """Forget the recorded calls, because another tensor begins. Earlier requests are kept, because they may still be under
+        way."""
         if self.file:
             self.file.close()
         self.file = file.open("w", encoding="utf-8", buffering=1)  # so that each line is there if the rank is ended
@@ -57,7 +59,7 @@ class Messages:
         self.requests = []
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
-        """Send or receive: `start` does it with the tensor that it is given."""
+        """Send or receive a tensor: `start` does this with the tensor that it receives."""
         first = tensor.flatten()[0].item() if kind == "isend" and tensor.numel() else 0.0
         event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes, first)
         self.numbers[kind, peer] += 1
@@ -73,14 +75,14 @@ class Messages:
         return request
 
     def add(self, event: Event) -> None:
-        """Keep an event, in the file, too."""
+        """Record an event, also in the file."""
         self.events.append(event)
         if self.file:
             self.file.write(json.dumps(event) + "\n")
 
     @property
     def sent_to(self) -> set[int]:
-        """The ranks that it sent to."""
+        """Return the ranks to which this rank sent messages."""
         return {event.peer for event in self.events if event.kind == "isend"}
 
     @property
@@ -97,7 +99,7 @@ class Request:
         self.waited = False
 
     def wait(self, *_: Any, **__: Any) -> bool:
-        """Wait for the message: what was received is there now."""
+        """Wait for the message. Afterwards, a received message is in its tensor."""
         if self.waited:
             return True
         self.waited = True
@@ -110,12 +112,12 @@ class Request:
         return True
 
     def is_completed(self) -> bool:
-        """Return whether the message is through; what was received is there then."""
+        """Return whether the message has been transferred. If so, a received message is in its tensor."""
         return self.waited or bool(self.work.is_completed() and self.wait())
 
 
 def watch(messages: Messages) -> None:
-    """From now on this process's messages are seen. To be called before the learner's file is imported."""
+    """Record this process's messages from now on. Call this before the learner's file is imported."""
     isend, irecv = c10d.isend, c10d.irecv
 
     def watched_isend(tensor: torch.Tensor, dst: int | None = None, *arguments: Any, **kwargs: Any) -> Request:
@@ -141,7 +143,7 @@ def watch(messages: Messages) -> None:
 
 
 def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
-    """Return the ranks that would wait for ever, with the wait that never ends, if a send ends when its receive was
+    """Return the ranks that would wait for ever, each with the wait that never ends, if a send ends only when its receive was
     posted."""
     places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
     has_moved = True
@@ -155,7 +157,7 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
 
 
 def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
-    """Return a message that its receiver expects in another size: its isend, and the irecv."""
+    """Return a message whose receiver expects another size: its isend and its irecv; None if there is none."""
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":

@@ -1,4 +1,4 @@
-"""Judges my_bandwidth.py of 3.3 against the factors of nccl-tests, doc/PERFORMANCE.md."""
+"""Judges my_bandwidth.py of 3.3 by the factors in doc/PERFORMANCE.md of nccl-tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAYS = {
         ('"broadcast": 1.0', '"broadcast": share'),
     ),
     "ranks-upside-down": Way(
-        "you multiplied by n/(n-1) instead of (n-1)/n: with more ranks each sends more, not less",
+        "you multiplied by n/(n-1) instead of (n-1)/n: with more ranks, each rank sends more, not less",
         ("(ranks - 1) / ranks", "ranks / (ranks - 1)"),
     ),
     "bytes-a-second": Way(
@@ -54,7 +54,7 @@ INPUTS = ((4e9, 0.5, 2), (1e9, 0.25, 4), (3e6, 0.001, 8), (64.0, 2e-5, 3), (8e8,
 
 
 def judge(part: Part) -> None:
-    """Every collective at four sizes and numbers of ranks."""
+    """Judge every collective at four sizes and numbers of ranks."""
     busbw = part.function("busbw")
     cases = []
     for size, seconds, ranks in INPUTS:

@@ -1,4 +1,4 @@
-"""Judges my_ddp.py of 3.2 against DistributedDataParallel: parameters, gradients, when each all-reduce begins and ends."""
+"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and the timing of all-reduces."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ HANG = (
 
 
 class Step(NamedTuple):
-    """One step on one rank: the gradients as given, as DistributedDataParallel has them, and the rank's own; what happened."""
+    """One step on one rank: the part's gradients, DistributedDataParallel's gradients, the rank's own gradients, and the
+    events."""
 
     given: list[Any]
     right: list[Any]
@@ -120,7 +121,7 @@ class Step(NamedTuple):
 
 
 def judge(part: Part) -> None:
-    """One to four ranks, three steps: equal to DistributedDataParallel, and sent while backward goes on."""
+    """Judge three steps on one to four ranks: they must equal DistributedDataParallel's, and send while backward continues."""
     from reductions import Log, watch
 
     log = Log()
@@ -151,14 +152,14 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
-    """Return the parameters after the start, and the steps, on one rank."""
+    """Return the parameters after the start, and the steps, of one rank."""
     import copy
 
     import torch
     from reductions import WIDTH, Log, Net
     from torch.nn.parallel import DistributedDataParallel
 
-    torch.manual_seed(rank)  # another model on each rank, as without any agreement
+    torch.manual_seed(rank)  # a different model on each rank, as if the ranks had not agreed
     model = Net(log)
     twin, alone = copy.deepcopy(model), copy.deepcopy(model)
     twin.log = alone.log = Log()
@@ -187,7 +188,7 @@ def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
-    """Call the learner's function; two errors of torch get their own messages."""
+    """Call the learner's function; two errors of torch get special messages."""
     try:
         return part.call(function, *arguments)
     except Verdict as verdict:
@@ -199,12 +200,13 @@ def _call(part: Part, function: Any, *arguments: Any) -> Any:
 
 
 def _gradients(model: Any) -> list[Any]:
-    """Every gradient of a model as a list, None if there is none."""
+    """Return every gradient of a model as a list, or None where there is none."""
     return [None if parameter.grad is None else parameter.grad.flatten().tolist() for parameter in model.parameters()]
 
 
 def _judge_start(part: Part, starts: list[list[tuple[str, Any, Any]]], name: str) -> None:
-    """Each parameter with its name, what it is after the start, and what the rank had before."""
+    """Judge the parameters after the start. `starts` contains for each rank every parameter's name, its value now, and its
+    value before."""
     for rank, start in enumerate(starts):
         for (parameter, values, _), (_, of_first, _) in zip(start, starts[0], strict=True):
             if values != of_first:
@@ -238,7 +240,7 @@ def _times(gradients: list[Any], factor: float) -> list[Any]:
 
 
 def _judge_overlap(part: Part, events: list[str], name: str) -> int:
-    """Return how many all-reduces began before the last layer of backward. Raises if none went on beside it."""
+    """Return how many all-reduces began before the last layer of backward. Raises Verdict if none ran at the same time."""
     layers = [place for place, event in enumerate(events) if event.startswith("layer")]
     early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
     if not any(event.startswith("reduce") for event in events):

@@ -1,4 +1,4 @@
-"""Judges my_group.py of 3.5: the step of the big batch, to rounding, and how often the gradients were sent."""
+"""Judges my_group.py of 3.5: the step of the big batch, apart from rounding, and how often gradients were sent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ WAYS = {
         (" * len(x) / samples", ""),
     ),
     "by-count": Way(
-        "each piece has the weight 1/{count}, which is right only if all have the same size: here the last has {last} samples "
-        "and the others {first}, so it counts too much. The weight is the piece's samples divided by all samples of the group",
+        "each piece has the weight 1/{count}, which is right only if all pieces have the same size: here the last has {last} "
+        "samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all samples of "
+        "the group",
         ("* len(x) / samples", "/ len(pieces)"),
     ),
     "by-full-group": Way(
         "each piece is weighted by its samples divided by those of a full group, but this group is not full: it has {samples} "
-        "samples, so the step is too small. Divide by what is really there",
+        "samples, so the step is too small. Divide by the samples that are really there",
         ("* len(x) / samples", "* len(x) / (len(pieces) * len(pieces[0][0]))"),
     ),
     "by-ranks": Way(
@@ -88,7 +89,7 @@ WAYS = {
         ),
     ),
     "first-sent": Way(
-        "the gradients were sent, but not after the last piece: what came later is each rank's own, and the models "
+        "the gradients were sent, but not after the last piece: later gradients stayed on each rank, and the models "
         "differ now. Only the last piece may be outside no_sync",
         ("if number < len(pieces)", "if number > 1"),
     ),
@@ -124,7 +125,7 @@ WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
 
 
 class RankResult(NamedTuple):
-    """One group on one rank: the step, and those of the right way and the wrong ones; how often gradients were sent."""
+    """One group on one rank: the step, the right step and the wrong ways' steps, and how often gradients were sent."""
 
     step: list[float]
     right: list[float]
@@ -136,7 +137,7 @@ class RankResult(NamedTuple):
 
 
 def judge(part: Part) -> None:
-    """One to four ranks; groups of equal pieces, with a short last piece, of one piece."""
+    """Judge groups on one to four ranks: of equal pieces, with a short last piece, and of one piece."""
     one_group = part.function("one_group")
 
     def body(rank: int, size: int) -> tuple[Any, ...]:
@@ -161,21 +162,21 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
-    """Call the part on one rank: what it changed, and what it should have changed."""
+    """Call the part on one rank, and return what it changed and what it should have changed."""
     import torch
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.Tanh(), torch.nn.Linear(8, CLASSES)).double()
-    initial = [torch.randn_like(parameter) for parameter in network.parameters()]  # alike on every rank
+    initial = [torch.randn_like(parameter) for parameter in network.parameters()]  # the same on every rank
     torch.manual_seed(1 + rank)
     pieces = [(torch.randn(length, WIDTH, dtype=torch.float64), torch.randint(CLASSES, (length,))) for length in GROUPS[size]]
     right, ways = _steps(network, pieces, initial, size)
     model, counts, passes = DistributedDataParallel(network), {"sent": 0, "entered": 0, "steps": 0}, []
     quiet = model.no_sync
 
-    def count_and_send(state, bucket):  # without types, at which DDP looks
+    def count_and_send(state, bucket):  # without type hints, because DDP looks at them
         counts["sent"] += 1
         return allreduce_hook(state, bucket)
 
@@ -204,7 +205,8 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
 
 def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
-    """Return the right step with a learning rate of 1, and what the wrong ways make of it, without DistributedDataParallel."""
+    """Return the right step with a learning rate of 1, and the steps of the wrong ways, computed without
+    DistributedDataParallel."""
     import torch
     import torch.distributed as dist
 
@@ -236,7 +238,7 @@ def _flat(tensors: list[Any]) -> list[float]:
 
 
 def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...], name: str) -> None:
-    """Raise what is wrong with the number of steps, and with when gradients were sent."""
+    """Check the number of steps, and when gradients were sent. Raises Verdict."""
     first = results[0]
     if first.steps == 0:
         raise part.wrong("no-step", name)
@@ -248,7 +250,7 @@ def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...
         values = {"count": first.sent, "pieces": len(lengths), "entered": first.entered}
         if not first.entered:
             raise part.wrong("sent-each-time", name, **values)
-        if first.entered + first.sent > len(lengths):  # it was entered for pieces that sent all the same
+        if first.entered + first.sent > len(lengths):  # it was entered for pieces that sent nevertheless
             raise part.wrong("forward-outside", name, **values)
         says = (
             "the gradients were sent {count} times for {pieces} pieces, and no_sync was entered {entered} times: only the last "
@@ -259,7 +261,7 @@ def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...
 
 
 def _judge_memory(part: Part, result: RankResult, lengths: tuple[int, ...], name: str) -> None:
-    """Judge the memory. `passes` has the samples of each forward pass, and 0 for each backward."""
+    """Check the memory. `passes` contains the samples of each forward pass, and 0 for each backward pass. Raises Verdict."""
     if max(result.passes) > max(lengths):
         raise part.wrong("one-batch", name, largest=max(result.passes))
     if any(first and second for first, second in itertools.pairwise(result.passes)):

@@ -1,4 +1,4 @@
-"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and what remains after many small steps."""
+"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error that remains after many small steps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from gpucourse.judge import Part, Verdict, Way
 
 STEPS, CHANGING, LARGEST = 100, 300, 60_000.0
-ROUNDING = 2.0**-10  # of a half of a number below 2, as float16, times 2: twice the largest error of one rounding
+ROUNDING = 2.0**-10  # twice the largest rounding error, for half of a number below 2 as float16, times 2
 WAYS = {
     "sum": Way(
-        "your hook returns the sum of {ranks} ranks: DDP uses what a hook returns as the gradient, so it must be the mean",
+        "your hook returns the sum over {ranks} ranks: DDP uses its result as the gradient, so it must be the mean",
         ("(target / ranks).half()", "target.half()"),
     ),
     "nothing-sent": Way(
@@ -34,13 +34,13 @@ WAYS = {
         ),
     ),
     "whole": Way(
-        "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 has 2. Send the "
+        "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 needs 2. Send the "
         "small tensor, not the one that you made it from",
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
-        "you sent torch.bfloat16: it also has 2 bytes, and a larger range, but it keeps 8 bits of each number where float16 "
-        "keeps 11. Use torch.float16",
+        "you sent torch.bfloat16: it also needs 2 bytes and has a larger range, but it keeps 8 bits of each number where "
+        "float16 keeps 11. Use torch.float16",
         ("(target / ranks).half()", "(target / ranks).bfloat16()"),
     ),
     "no-feedback": Way(
@@ -50,14 +50,14 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "wrong-sign": Way(
-        "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep what should have "
-        "been sent minus what was sent, not the other way round, on the scale on which you add it",
+        "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep the values that "
+        "should have been sent minus those that were sent, not the reverse, on the scale on which you add them",
         ("target - rounded.float() * ranks", "rounded.float() * ranks - target"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "one-for-all": Way(
-        "one bucket alone is right, but with two each is {lost:.2%} off: the error of one was added to the other. Keep one "
-        "tensor for each bucket.index()",
+        "one bucket alone is right, but with two buckets each is {lost:.2%} off: the error of one was added to the other. Keep "
+        "one tensor for each bucket.index()",
         (
             "bucket.buffer() + errors.get(bucket.index(), 0.0)\n    rounded = (target / ranks).half()\n"
             "    errors[bucket.index()] =",
@@ -66,7 +66,7 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "error-of-the-mean": Way(
-        "you kept the difference to the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
+        "you kept the difference from the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
         "must keep the rounding error of its own numbers",
         ("target - rounded.float() * ranks", "target - rounded.float()"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
@@ -80,8 +80,8 @@ WAYS = {
         ("return future.then(lambda result: result.value()[0].float())", "return future.wait()[0].float()"),
     ),
     "future-of-a-list": Way(
-        "your future holds {given}: DDP needs a tensor. The future of an all_reduce holds a list with one: take it out of the "
-        "list in then()",
+        "your future contains {given}: DDP needs a tensor. The future of an all_reduce contains a list with one tensor: take "
+        "it out of the list in then()",
         ("return future.then(lambda result: result.value()[0].float())", "return future"),
     ),
 }  # fmt: skip
@@ -98,20 +98,20 @@ class Bucket:
         return self._number
 
     def buffer(self) -> Any:
-        """Return the gradients, flat."""
+        """Return the gradients as a flat tensor."""
         return self._gradient
 
     def set_buffer(self, tensor: Any) -> None:
-        """Put other numbers in."""
+        """Replace the gradients."""
         self._gradient = tensor
 
     def is_last(self) -> bool:
-        """Return whether it is the last one of this step."""
+        """Return whether it is the last bucket of this step."""
         return self._number == 1
 
 
 def judge(part: Part) -> None:
-    """One step over several numbers of ranks, large gradients, and many steps with two buckets."""
+    """Judge one step with several numbers of ranks, large gradients, and many steps with two buckets."""
     from collectives import count_collectives
 
     counts = count_collectives()
@@ -146,7 +146,7 @@ def _result(part: Part, future: Any) -> Any:
 
 
 def _one_step(part: Part, hook: Any, counts: Any, rank: int, size: int) -> dict[str, float]:
-    """Return the bytes of one step, and how far its mean is off, of usual gradients and of large ones."""
+    """Return the bytes of one step and the error of its mean, for usual and for large gradients."""
     import torch
 
     result = {"count": 1001.0}
@@ -179,18 +179,18 @@ def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> Non
 
 
 def _gradients(number: int) -> list[float]:
-    """Return what ranks 0 and 1 bring of each element of a bucket, in every step: float16 rounds it down in bucket 0, up in
-    bucket 1.
+    """Return the value of each element of a bucket on ranks 0 and 1, in every step: float16 rounds it down in bucket 0 and up
+    in bucket 1.
 
-    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
     step = 2.0**-10  # of float16 between 1 and 2
     return [1 + 0.49 * step if number == 0 else 1.5 - 0.49 * step, 0.0]
 
 
 def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
-    """Return how far the mean of many steps is off for each of these buckets, as a share of what is right; and what a step with
-    a gradient of 0 gives after another one, which is what was kept of that."""
+    """Return, for each of these buckets, the error of the mean of many steps as a share of the right value. Also return the
+    result of a step with a gradient of 0 after another step, which is what the hook kept of that step."""
     import torch
 
     state: dict[int, Any] = {}
@@ -207,7 +207,7 @@ def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> t
 
 
 def _plain_error(number: int) -> float:
-    """Return how far the mean is off without feedback, as a share of it."""
+    """Return the error of the mean without feedback, as a share of the mean."""
     import torch
 
     total = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
@@ -227,10 +227,9 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 
 
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
-    """Return how far the sum of the means was off at most, with other gradients in each step: times the ranks, in numbers near
-    1.
+    """Return the largest error of the sum of the means, times the ranks, with different gradients near 1 in each step.
 
-    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
     import torch
 
@@ -245,10 +244,11 @@ def _changing_steps(part: Part, hook: Any, rank: int) -> float:
 
 
 def _check_drift(part: Part, drift: float) -> None:
-    """Check that what was not sent of all gradients so far is the rounding of the last ones, whatever they were."""
+    """Check that only the rounding of the last gradients is missing from what was sent, whatever the gradients were. Raises
+    Verdict."""
     if drift > ROUNDING:
         says = (
-            f"what was sent of {CHANGING} gradients is up to {drift:.3g} off in all, but with error feedback only the rounding "
-            f"of the last one is missing, {ROUNDING / 2:.3g}: a part of the errors is lost, or is added again"
+            f"over {CHANGING} gradients, the values sent are up to {drift:.3g} off in all, but with error feedback only the "
+            f"rounding of the last gradient is missing, {ROUNDING / 2:.3g}: a part of the errors is lost, or is added again"
         )
-        raise Verdict("failed", "other", says, f"{CHANGING} steps of other gradients each, 2 ranks")
+        raise Verdict("failed", "other", says, f"{CHANGING} steps, each with different gradients, 2 ranks")

@@ -13,7 +13,7 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "whole-tensor": Way(
-        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}: in a ring of {size} a message is one chunk, and all of "
+        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}: in a ring of {size}, a message is one chunk, and all of "
         "them together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per step",
         ("flat.tensor_split(size)", "[flat] * size"),
     ),
@@ -28,9 +28,9 @@ WAYS = {
         ("incoming.copy_(arriving)", "incoming += arriving"),
     ),
     "own-part-lost": Way(
-        "element {element} of rank {rank} lacks the value of rank {part}, and in all steps the messages carry the values of "
-        "one rank. In the first half of the steps, add what arrives to your own chunk; if you replace it, your own values are "
-        "lost",
+        "element {element} of rank {rank} lacks the value of rank {part}, and in all steps the messages contain the values of "
+        "only one rank. In the first half of the steps, add what arrives to your own chunk; if you replace it, your own values "
+        "are lost",
         ("incoming += arriving", "incoming.copy_(arriving)"),
     ),
     "unfinished-passed-on": Way(
@@ -42,7 +42,7 @@ WAYS = {
         ),
     ),
     "other-chunk": Way(
-        "element {element} of rank {rank} holds numbers that belong to element {other}. What arrives is the chunk that the "
+        "element {element} of rank {rank} contains numbers that belong to element {other}. What arrives is the chunk that the "
         "rank before has just sent: if rank r sends chunk r - s in step s, rank r receives chunk r - 1 - s",
         ("chunks[(rank - step - 1) % size]", "chunks[(rank - step - 2) % size]"),
     ),
@@ -99,8 +99,8 @@ WAYS = {
         ("step in range(2 * (size - 1))", "step in range(2 * (size - 1) or 1)"),
     ),
     "other-size": Way(
-        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver mean different chunks, or the "
-        "tensor for what arrives has another length or type than the chunk",
+        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver use different chunks, or the "
+        "receiving tensor has another length or type than the chunk",
         ("torch.empty_like(incoming)", "torch.empty(len(incoming), dtype=torch.float16)"),
     ),
     "average": Way(
@@ -108,7 +108,7 @@ WAYS = {
         ("        sending.wait()\n", "        sending.wait()\n    tensor /= size\n"),
     ),
     "not-in-place": Way(
-        "`tensor` did not change. AllReduce works in place: write the sum into the tensor that was given, not into a copy",
+        "`tensor` did not change. AllReduce works in place: write the sum into the given tensor, not into a copy",
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
@@ -123,8 +123,8 @@ WAYS = {
 }
 
 RANKS = (3, 2, 4, 5, 1)
-ROUNDED = 1e-6  # relative: more than float32 takes off, and less than what a misplaced chunk does
-BASE = 128  # the sum, written in this base, has one digit for each rank: how often its part is in it
+ROUNDED = 1e-6  # relative: more than the rounding of float32, and less than the effect of a misplaced chunk
+BASE = 128  # in this base, the sum has one digit for each rank: how often the rank's part is in it
 
 
 class RankResult(NamedTuple):
@@ -137,17 +137,17 @@ class RankResult(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """The bytes of each message that it sent."""
+        """Return the bytes of each message that the rank sent."""
         return [event.size for event in self.events if event.kind == "isend"]
 
     @property
     def first_numbers(self) -> list[float]:
-        """The first number of each message that it sent."""
+        """Return the first number of each message that the rank sent."""
         return [event.first for event in self.events if event.kind == "isend"]
 
 
 def judge(part: Part) -> None:
-    """One to five ranks, each with every length from n to 4n elements, and with tensors of two dimensions."""
+    """Judge one to five ranks, with every length from n to 4n elements, and with tensors of two dimensions."""
     from messages import Messages, watch
 
     messages = Messages()
@@ -166,7 +166,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_shape(part: Part, size: int, shape: tuple[int, ...], failure: Verdict | None) -> None:
-    """Raise what is wrong with one tensor; `failure` is what ended the ranks, if they did not come to the end."""
+    """Judge one tensor. `failure` is the verdict that ended the ranks, if they did not reach the end. Raises Verdict."""
     name = _name(size, shape)
     files = [_file("result", size, shape, rank) for rank in range(size)]
     if not all(file.exists() for file in files):
@@ -187,10 +187,10 @@ def _name(size: int, shape: tuple[int, ...]) -> str:
 
 
 def _run(part: Part, ring: Any, messages: Any, rank: int, size: int) -> None:
-    """Call the part on one rank with tensors whose sum tells whose parts are in it. Leaves a file for each tensor."""
+    """Call the part on one rank with tensors whose sums show which ranks' parts they contain. Write a file for each tensor."""
     import torch.distributed
 
-    def refuse_other_ways(event: Any) -> None:  # at once: some of them would never end
+    def refuse_other_ways(event: Any) -> None:  # immediately, because some ranks would never end
         if event.peer not in range(size):
             raise part.wrong("no-such-rank", name, peer=event.peer, last=size - 1)
         if size == 1:
@@ -221,18 +221,18 @@ def _read_result(file: Path) -> RankResult:
 
 
 def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
-    """Return a file in the folder of this try, which is new and removed afterwards."""
+    """Return the path of a file in the folder of this try, which is new and is removed afterwards."""
     return Path(f"{kind}-{size}-{'x'.join(map(str, shape))}-{rank}")
 
 
 def _weights(count: int) -> list[int]:
-    """Another prime for each element, which divides no sum of what belongs to other elements: a misplaced chunk shows."""
+    """Return a different prime for each element, which divides no sum of other elements, so that a misplaced chunk shows."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
     return list(itertools.islice(primes, count))
 
 
 def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) -> Verdict:
-    """Return the verdict on ranks that crashed or never ended with this tensor, from the messages up to there."""
+    """Return the verdict on ranks that crashed or never ended with this tensor, from the messages until then."""
     from messages import find_other_size, find_stuck, read_events
 
     if verdict.way not in {"crash", "hang", "error"}:
@@ -245,17 +245,15 @@ def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) ->
         return verdict
     stuck = find_stuck(logs)
     if not stuck:
-        return Verdict(
-            "failed", "hang", "it never ended, and no rank waits for a message: is there a loop without an end?", name
-        )
+        return Verdict("failed", "hang", "it never ended, and no rank waits for a message: is there an endless loop?", name)
     rank, event = next(iter(stuck.items()))
     arrivals = sum(message.kind == "isend" and message.peer == rank for message in logs[event.peer])
-    says = f"rank {rank} waits for ever for message {event.number + 1} from rank {event.peer}, which sent it only {arrivals}"
+    says = f"rank {rank} waits for ever for message {event.number + 1} from rank {event.peer}, which sent only {arrivals}"
     return Verdict("failed", "hang", says, name)
 
 
 def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
-    """Raise what is wrong with the messages: none, too large, an order that gets stuck, tensors used too early."""
+    """Judge the messages: none, too large, an order that gets stuck, or tensors used too early. Raises Verdict."""
     from messages import NOT_YET, find_stuck
 
     size, width, elements = len(results), 8, len(results[0].values)
@@ -282,7 +280,7 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
 
 
 def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
-    """Raise what is wrong with the sums, by whose parts are in them."""
+    """Judge the sums by the ranks whose parts they contain. Raises Verdict."""
     size, weights = len(results), _weights(len(results[0].values))
     contributions = [[weight * BASE**rank for weight in weights] for rank in range(size)]
     right = [sum(column) for column in zip(*contributions, strict=True)]
@@ -320,7 +318,7 @@ def _explain_counts(
 
 
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
-    """Return the verdict on a sum that lacks a rank's value, by how many ranks' values each message carried."""
+    """Return the verdict on a sum that lacks a rank's value, from the number of ranks whose values each message contained."""
     size, weights = len(results), _weights(len(results[0].values))
     carried = [[_count_ranks(number, weights, size) for number in result.first_numbers] for result in results]
     if size > 2 and all(counts == [1] * len(counts) for counts in carried):
@@ -332,13 +330,13 @@ def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[
 
 
 def _count_ranks(number: float, weights: list[int], size: int) -> int:
-    """Return how many ranks' values are in the sum of an element; 0 if it is no such sum."""
+    """Return how many ranks' values are in the sum of an element; 0 if the number is no such sum."""
     counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
     return sum(counts)
 
 
 def _explain_number(part: Part, results: list[RankResult], name: str, rank: int, element: int) -> Verdict:
-    """Return the verdict on a number that is no sum of what the ranks brought for its element."""
+    """Return the verdict on a number that is not a sum of the ranks' values for its element."""
     size, value = len(results), results[rank].values[element]
     weights = _weights(len(results[rank].values))
     sums = [sum(BASE**element_number for element_number in ranks) for count in range(size + 1)
@@ -347,12 +345,12 @@ def _explain_number(part: Part, results: list[RankResult], name: str, rank: int,
     for element_number in elements:
         if any(_count_parts(value - weights[element] * partial, weights[element_number], size) for partial in sums):
             return part.wrong("other-chunk", name, rank=rank, element=element, other=element_number)
-    says = f"element {element} of rank {rank} is {value:g}, which is no sum of numbers that the ranks had"
+    says = f"element {element} of rank {rank} is {value:g}, which is not a sum of numbers that the ranks had"
     return Verdict("failed", "other", says, name)
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
-    """Return how often each rank's part is in the sum `value`; None if something else is in it."""
+    """Return how often each rank's part is in the sum `value`; None if the sum contains anything else."""
     if value < 0 or value != int(value) or int(value) % weight:
         return None
     remainder, counts = int(value) // weight, []

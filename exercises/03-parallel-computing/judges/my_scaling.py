@@ -1,4 +1,4 @@
-"""Judges my_scaling.py of 3.7 with points of curves: good ones, bad ones, and some that are only noise."""
+"""Judges my_scaling.py of 3.7 with points of curves: some good, some bad, and some that are only noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ WAYS = {
         ("workers * ideal[1] / step[1]", "alone[1] / step[1]"),
     ),
     "strong-as-weak": Way(
-        "your strong speed-up counts {workers} times as many samples as there are: all workers together train the batch of one",
+        "your strong speed-up counts {workers} times as many samples as there are: all workers together train the batch of one "
+        "worker",
         ('if mode == "strong" else 1.0', "if False else 1.0"),
     ),
     "upside-down": Way(
@@ -23,19 +24,19 @@ WAYS = {
         ("workers * ideal[1] / step[1]", "step[1] / (workers * ideal[1])"),
     ),
     "fastest-against-slowest": Way(
-        "you compared the low time of all with the high one of one worker: the best case on one side, the worst on the other. "
+        "you compared the low time of all with the high time of one worker: the best case on one side, the worst on the other. "
         "Use the medians",
         ("workers * ideal[1] / step[1]", "workers * ideal[2] / step[0]"),
     ),
     "share": Way(
-        "your efficiency is a share: 0.9 of the perfect speed-up are 90 %", ("100 * speedup / workers", "speedup / workers")
+        "your efficiency is a share: 0.9 of the perfect speed-up is 90 %", ("100 * speedup / workers", "speedup / workers")
     ),
     "not-by-workers": Way(
         "your efficiency does not divide by the {workers} workers: a perfect speed-up of {workers} is 100 %",
         ("100 * speedup / workers", "100 * speedup"),
     ),
     "missing-share": Way(
-        "your serial share is the distance to a perfect speed-up, 1 - S/n. Karp and Flatt: (1/S - 1/n) / (1 - 1/n)",
+        "your serial share is the distance from a perfect speed-up, 1 - S/n. Karp and Flatt: (1/S - 1/n) / (1 - 1/n)",
         ("serial = (1 / speedup - 1 / workers) / (1 - 1 / workers)", "serial = 1 - speedup / workers"),
     ),
     "not-normalised": Way(
@@ -48,8 +49,8 @@ WAYS = {
         ("bottleneck if named else None", "bottleneck"),
     ),
     "nearly-equal": Way(
-        "you named {given}. Both losses are above the noise of {noise:.3g} ms and differ by less than that, "
-        "{communication:.3g} and {slower:.3g} ms: another measurement may show the other one as the larger",
+        "you named {given}. Both losses are above the noise of {noise:.3g} ms but differ by less than that, "
+        "{communication:.3g} and {slower:.3g} ms: another measurement may show the other loss as larger",
         (" and abs(communication - slower) > noise", ""),
     ),
     "largest-spread": Way(
@@ -91,7 +92,7 @@ POINTS = (  # mode, workers, alone, step, silent
 
 
 def judge(part: Part) -> None:
-    """Judge the three figures of every point first, then what is named as the bottleneck."""
+    """Judge the three figures of every point first, then the named bottlenecks."""
     take_apart = part.function("take_apart")
     answers = []
     for point in POINTS:
@@ -134,7 +135,7 @@ def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, .
         },
     }  # fmt: skip
     values = {"workers": n, "communication": communication, "slower": slower, "noise": noise}
-    if figure == "bottleneck":  # None is an answer, not a missing one
+    if figure == "bottleneck":  # None is an answer, not a missing answer
         answer_text, right_text = _say(answer[figure]), _say(right[figure])
         return Case(
             f"{figure} of {name}", answer_text, right_text, {way: _say(text) for way, text in ways[figure].items()}, values

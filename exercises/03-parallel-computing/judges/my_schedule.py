@@ -11,13 +11,13 @@ FORWARD, BACKWARD = "forward", "backward"
 SECONDS = {FORWARD: 1.0, BACKWARD: 2.0}  # a backward takes about twice as long
 WAYS = {
     "one-rank-at-a-time": Way(
-        "stage {stage} runs each micro-batch backward before it takes the next one: the stages take turns, as without "
+        "stage {stage} runs each micro-batch backward before it starts the next one: the stages take turns, as without "
         "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Run some forward first",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = 0"),
     ),
     "gpipe": Way(
-        "this is GPipe: all micro-batches go forward before one comes back. Its bubble is right, but stage {stage} holds the "
-        "activations of {held}, where {room} are enough: this memory is what 1F1B saves",
+        "this is GPipe: all micro-batches go forward before the first comes back. Its bubble is right, but stage {stage} holds "
+        "the activations of {held}, where {room} are enough: this memory is what 1F1B saves",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = micro_batches"),
     ),
     "too-many": Way(
@@ -27,7 +27,7 @@ WAYS = {
     ),
     "too-few": Way(
         "the bubble is {bubble:.0%} where {right:.0%} is possible: stage {stage} holds at most {held}, although it may hold "
-        "{room}, and waits for the first to come back. It needs one for each later stage, and the one that it works on",
+        "{room}, and waits for the first to come back. It needs one for each later stage, and the one that it is working on",
         ("min(stages - stage - 1, micro_batches)", "min(max(stages - stage - 2, 0), micro_batches)"),
     ),
     "upside-down": Way(
@@ -36,7 +36,7 @@ WAYS = {
         ("stages - stage - 1", "stage"),
     ),
     "backward-first": Way(
-        "stage {stage} runs micro-batch {number} backward before it ran forward there: there is no gradient to compute yet",
+        "stage {stage} runs micro-batch {number} backward before it ran forward there: no gradient can be computed yet",
         (
             '        order.append(("forward", warm_up + number))\n        order.append(("backward", number))\n',
             '        order.append(("backward", number))\n        order.append(("forward", warm_up + number))\n',
@@ -72,7 +72,7 @@ PIPELINES = ((4, 8), (3, 5), (2, 4), (1, 3), (2, 1), (4, 4), (5, 11), (4, 2))  #
 
 
 def judge(part: Part) -> None:
-    """Pipelines of several lengths, with more and with fewer micro-batches than stages."""
+    """Judge pipelines of several lengths, with more and with fewer micro-batches than stages."""
     order_of_stage = part.function("order_of_stage")
     for stages, micro_batches in PIPELINES:
         orders = []
@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
 
 
 def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Piece]:
-    """Return the order as a list of pairs, if it has each forward and each backward once."""
+    """Return the order as a list of pairs if it contains each forward and each backward once; otherwise raise Verdict."""
     right = [(kind, number) for kind in SECONDS for number in range(micro_batches)]
     listed = isinstance(order, Sequence) and all(isinstance(piece, Sequence) and len(piece) == 2 for piece in order)
     if order is None or not listed:
@@ -104,7 +104,8 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
 
 
 def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, name: str) -> None:
-    """Judge the stages together: they end, hold what they may hold, and leave the bubble of the formula."""
+    """Judge the stages together: they must end, hold no more than they may, and have the bubble of the formula. Raises
+    Verdict."""
     stages = len(orders)
     in_flight, most = [_count_held(order) for order in orders], [min(stages - stage, micro_batches) for stage in range(stages)]
     over = [stage for stage in range(stages) if in_flight[stage] > stages - stage]
@@ -128,7 +129,8 @@ def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, n
 
 
 def _replay(orders: list[list[Piece]]) -> tuple[float, list[str]]:
-    """When the last stage is done, if each has a processor of its own; and where the stages are that can never go on."""
+    """Return when the last stage is done, if each stage has a separate processor; and the places of stages that can never
+    continue."""
     end_times: dict[tuple[int, str, int], float] = {}
     free, at = [0.0] * len(orders), [0] * len(orders)
     moved = True
@@ -155,7 +157,7 @@ def _is_mixed(order: list[Piece]) -> bool:
 
 
 def _count_held(order: list[Piece]) -> int:
-    """Return the most micro-batches that a stage holds at once."""
+    """Return the most micro-batches that a stage holds at the same time."""
     count = most = 0
     for kind, _ in order:
         count += 1 if kind == FORWARD else -1

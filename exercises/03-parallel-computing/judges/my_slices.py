@@ -1,4 +1,4 @@
-"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between must equal whole ones, both ways."""
+"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between them must equal whole layers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ RIGHT = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns
 BATCH, WIDTH = 5, 12
 WAYS = {
     "rows-first": Way(
-        "PLAN cuts {name} by rows: then the wide middle needs a sum before its activation function, a larger message, and one "
-        "more. Columns on the way in, rows on the way out",
+        "PLAN cuts {name} by rows: then the wide middle needs a sum before its activation function: an additional, larger "
+        "message. Use columns on the way in and rows on the way out",
         ('"mlp.up": "columns", "mlp.down": "rows"', '"mlp.up": "rows", "mlp.down": "columns"'),
     ),
     "all-columns": Way(
@@ -20,7 +20,7 @@ WAYS = {
         ('"attention.out": "rows"', '"attention.out": "columns"'),
     ),
     "wrong-dimension": Way(
-        "rank {rank} of {size} holds a slice of {given} for {how}, but {right} is right: torch stores a weight as (outputs, "
+        "rank {rank} of {size} holds a slice of {given} for {how} instead of {right}: torch stores a weight as (outputs, "
         "inputs), so columns are slices of dimension 0, and rows of dimension 1",
         (
             'weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]\n    return weight.chunk(size, dim=1)[rank], bias',
@@ -41,8 +41,8 @@ WAYS = {
         ("[rank], bias\n", "[rank], bias / size\n"),
     ),
     "in-turns": Way(
-        "you dealt the {how} to the ranks in turns, one at a time. The slices must be contiguous: rank 0 has the "
-        "first piece as a whole, so that the outputs side by side are those of the whole layer",
+        "you dealt the {how} out to the ranks in turn, one at a time. The slices must be contiguous: rank 0 has the "
+        "whole first piece, so that the outputs side by side are those of the whole layer",
         ("weight.chunk(size, dim=0)[rank]", "weight[rank::size]"),
     ),
     "gradient-averaged": Way(
@@ -60,15 +60,16 @@ WAYS = {
     ),
     "no-bias": Way("the output of row_linear lacks the bias", ("linear(x, weight)) + bias", "linear(x, weight))")),
     "no-sum": Way(
-        "row_linear gives every rank its own part only: an all_reduce must add the parts",
+        "row_linear returns only the rank's own part: an all_reduce must add the parts",
         ("SumForward.apply(linear(x, weight)) + bias", "linear(x, weight) + bias"),
     ),
     "sum-after-columns": Way(
-        "column_linear sums forward: the ranks hold different outputs, and their sum means nothing. No rank needs another here",
+        "column_linear sums forward: the ranks hold different outputs, whose sum means nothing. No rank needs another rank "
+        "here",
         ("return linear(SumBackward.apply(x), weight, bias)", "return SumForward.apply(linear(x, weight, bias))"),
     ),
     "input-gradient": Way(
-        "the gradient of the input is a part of it only on rank {rank} of {size}: every rank has used the whole x, so the "
+        "rank {rank} of {size} has only a part of the gradient of the input: every rank has used the whole x, so the "
         "gradients that they return must be summed",
         ("linear(SumBackward.apply(x), weight, bias)", "linear(x, weight, bias)"),
     ),
@@ -80,14 +81,15 @@ WAYS = {
          "        dist.all_reduce(gradient)\n        return gradient\n"),
     ),
     "too-many-messages": Way(
-        "{direction}, the two layers gave {calls} to collectives, {bytes:,} bytes: one all_reduce of {right:,} bytes is enough",
+        "{direction}, the two layers passed {calls} to collectives, {bytes:,} bytes: one all_reduce of {right:,} bytes is "
+        "enough",
         ("linear(x, weight)) + bias", "linear(x, weight)) + SumForward.apply(bias * 0) + bias"),
     ),
 }  # fmt: skip
 
 
 def judge(part: Part) -> None:
-    """Judge the plan, the slices, then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
+    """Judge the plan, the slices, and then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
     from collectives import count_collectives
 
     counts = count_collectives()
@@ -115,7 +117,7 @@ def _check_plan(part: Part) -> None:
 
 
 def _whole() -> dict[str, Any]:
-    """Two layers and an input, the same on every rank."""
+    """Return two layers and an input, the same on every rank."""
     import torch
 
     source = torch.Generator().manual_seed(7)
@@ -158,7 +160,7 @@ def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
 
 
 def _run(part: Part, functions: dict[str, Any], counts: Any, rank: int, size: int) -> dict[str, Any]:
-    """Both layers forward and backward on this rank, what they gave to collectives, and how far they are off."""
+    """Run both layers forward and backward on this rank; return what they passed to collectives, and how far they are off."""
     import torch
 
     slices, whole = _slices(rank, size), _whole()
@@ -185,7 +187,7 @@ def _run(part: Part, functions: dict[str, Any], counts: Any, rank: int, size: in
 
 
 def _right(rank: int, size: int) -> dict[str, Any]:
-    """Return what the whole layers give, and this rank's share of their gradients."""
+    """Return the outputs of the whole layers, and this rank's share of their gradients."""
     import torch
 
     whole = {name: tensor.requires_grad_() for name, tensor in _whole().items()}
@@ -236,7 +238,7 @@ def _check_gradients(part: Part, rank: int, size: int, outcome: dict[str, Any], 
         raise part.wrong("sum-twice", case, size=size)
     for name in ("rows weight", "rows bias", "columns weight", "columns bias"):
         if answer[name] is None:
-            says = f"no gradient reaches {name}: something between it and the outputs is detached, or copied by hand"
+            says = f"no gradient reaches {name}: something between it and the outputs is detached, or copied outside autograd"
             raise Verdict("failed", "other", says, case)
         part.compare([Case(f"the gradient of {name}, {case}", answer[name], right["gradients"][name])], tolerance=1e-9)
     if answer["x"] is not None and not _equal(answer["x"], right["gradients"]["x"]) and not outcome["backward"]:

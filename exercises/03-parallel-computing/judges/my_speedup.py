@@ -1,4 +1,4 @@
-"""Judges my_speedup.py of 3.4 on made-up trainings: a cold start, one delayed step, one slow rank, strong and weak."""
+"""Judges my_speedup.py of 3.4 on made-up training runs: a cold start, one delayed step, one slow rank, strong and weak."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "cold": Way(
-        "you counted the first {warm_up} steps: they set up memory, buckets and connections once, and are unlike the other "
-        "steps of a training",
+        "you counted the first {warm_up} steps: they set up memory, buckets and connections once, unlike the other "
+        "steps of a training run",
         ('row["step"] >= training["warm_up_steps"]', "True"),
     ),
     "mean": Way(
-        "you took the mean of the steps, so one delayed step decides it: something else used the machine. Take the median",
+        "you took the mean of the steps, so one delayed step dominates it: something else used the machine. Take the median",
         (
             "step_s = median(max(seconds) for seconds in steps.values())",
             "step_s = sum(max(seconds) for seconds in steps.values()) / len(steps)",
@@ -26,11 +26,12 @@ WAYS = {
         ("max(seconds)", "min(seconds)"),
     ),
     "mean-of-ranks": Way(
-        "you took the mean of the ranks. A step ends with its slowest rank: the others wait for it, in the step or in the next",
+        "you took the mean of the ranks. A step ends with its slowest rank: the others wait for it, in this step or in the "
+        "next",
         ("max(seconds)", "sum(seconds) / len(seconds)"),
     ),
     "ranks-added": Way(
-        "you added the times of the ranks, which run at the same time: a step lasts as long as its slowest rank",
+        "you added the times of the ranks, which run at the same time: a step takes as long as its slowest rank",
         ("max(seconds)", "sum(seconds)"),
     ),
     "rows-mixed": Way(
@@ -43,13 +44,13 @@ WAYS = {
         ('row["step"] >=', 'row["step"] >'),
     ),
     "compute-only": Way(
-        "you left out communicate_s, which is the cost of having other ranks: a step takes its computing and its waiting for "
+        "you left out communicate_s, which is the cost of having other ranks: a step consists of computing and of waiting for "
         "the network",
         (' + row["communicate_s"]', ""),
     ),
     "maxima-added": Way(
-        "you added the longest computing and the longest communicating, which belong to different ranks: a rank that computes "
-        "longer waits less. Add the two for each rank, then take the slowest",
+        "you added the longest compute time and the longest communication time, which belong to different ranks: a rank that "
+        "computes longer waits less. Add the two for each rank, then take the slowest",
         (
             "    step_s = median(max(seconds) for seconds in steps.values())\n",
             '    for step in steps:\n        rows = [row for row in training["rows"] if row["step"] == step]\n'
@@ -58,8 +59,8 @@ WAYS = {
         ),
     ),
     "times-only": Way(
-        "you divided step times, but the steps are not the same work: {ranks} ranks process {many} samples in one, and one "
-        "rank {one}. Compare samples per second",
+        "you divided step times, but the steps are not the same work: {ranks} ranks process {many} samples in one step, and "
+        "one rank {one}. Compare samples per second",
         ('training["ranks"] * training["batch_per_rank"] / step_s', "1 / step_s"),
     ),
     "one-ranks-samples": Way(
@@ -67,12 +68,12 @@ WAYS = {
         ('training["ranks"] * training["batch_per_rank"] / step_s', 'training["batch_per_rank"] / step_s'),
     ),
     "upside-down": Way(
-        "you divided the wrong way round: S = samples per second of all ranks divided by those of one, and more is better",
+        "you divided the wrong way round: S = samples per second of all ranks divided by those of one rank, and more is better",
         ("samples_per_s(together) / samples_per_s(alone)", "samples_per_s(alone) / samples_per_s(together)"),
     ),
     "efficiency-undivided": Way(
-        "the speed-up is right. Efficiency is what each rank gave of a whole one: the speed-up over the number of ranks, "
-        "{ranks}",
+        "the speed-up is right. Efficiency is what each rank contributed of a full rank: the speed-up divided by the number of "
+        "ranks, {ranks}",
         ('100 * speedup / together["ranks"]', "100 * speedup"),
     ),
     "efficiency-share": Way(
@@ -82,18 +83,18 @@ WAYS = {
 }
 
 Training = dict[str, Any]
-CASES = {  # ranks, samples per rank, and those of one rank alone; steps, of which are warm-up
+CASES = {  # ranks, samples per rank, samples of one rank alone, steps, warm-up steps among them
     "strong scaling, 2 ranks": (2, 64, 128, 9, 2),
     "weak scaling, 2 ranks": (2, 128, 128, 8, 3),
     "strong scaling, 4 ranks": (4, 32, 128, 11, 1),
     "weak scaling, 3 ranks": (3, 50, 50, 6, 2),
     "neither, 5 ranks": (5, 48, 64, 7, 0),
-    "1 rank beside itself": (1, 128, 128, 5, 2),
+    "1 rank compared with itself": (1, 128, 128, 5, 2),
 }
 
 
 def judge(part: Part) -> None:
-    """Six comparisons, each with what every wrong way makes of it."""
+    """Judge six comparisons, each with the result of every wrong way."""
     compare = part.function("compare")
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
@@ -109,7 +110,8 @@ def judge(part: Part) -> None:
 
 
 def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
-    """Raw times: one rank computes slowest and waits least, cold steps take ten times, one warm step stumbles.
+    """Return raw times: one rank computes slowest and waits least, cold steps take ten times as long, and one warm step is
+    delayed.
 
     With more than two ranks, rank 0 is neither the slowest nor the fastest, and not in the middle either.
     """
@@ -136,7 +138,7 @@ def reckon(
     group: str = "step",
     samples: Callable[[Training], float] = lambda training: training["ranks"] * training["batch_per_rank"],
 ) -> tuple[float, float]:
-    """Speed-up and efficiency; the arguments by name are what a wrong way does otherwise."""
+    """Return speed-up and efficiency. The keyword arguments are what a wrong way does differently."""
 
     def rate(training: Training) -> float:
         steps: dict[int, list[float]] = {}
@@ -171,7 +173,7 @@ def _ways(alone: Training, together: Training, right: tuple[float, float]) -> di
 
 
 def _add_maxima(training: Training) -> Training:
-    """Every row with the longest computing and the longest communicating of its step."""
+    """Return every row with the longest compute time and the longest communication time of its step."""
     rows = [
         row
         | {

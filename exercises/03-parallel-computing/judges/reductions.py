@@ -1,7 +1,7 @@
-"""Watches the all-reduces of a rank beside the steps of its backward pass, and a small model that marks these steps.
+"""Watches the all-reduces of a rank and the steps of its backward pass, which a small model marks.
 
-What an all-reduce gives is put into the caller's tensor only when it is waited for. So code that reads or changes a gradient
-too early is wrong in every try and not only now and then.
+The result of an all-reduce is put into the caller's tensor only at the wait for it. So code that reads or changes a gradient
+too early is wrong in every try, and not only now and then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ WIDTH = 12
 
 
 class Log:
-    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`; and what a gradient must not suffer meanwhile."""
+    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`. `changed_early`: a gradient was changed before its
+    all-reduce had ended."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -25,7 +26,7 @@ class Log:
         self.changed_early = False
 
     def restart(self) -> None:
-        """Forget everything: another step begins."""
+        """Forget everything, because another step begins."""
         self.events, self.works = [], []
 
     @property
@@ -45,17 +46,17 @@ class Work:
         self.work = ORIGINAL(self.carried, **arguments, async_op=True)
 
     def wait(self, *_: Any, **__: Any) -> bool:
-        """Wait for it: the tensor holds the sum now."""
+        """Wait for the all-reduce. Afterwards, the tensor contains the sum."""
         self.work.wait()
         self._land()
         return True
 
     def is_completed(self) -> bool:
-        """Return whether it is through; the tensor holds the sum then."""
+        """Return whether the all-reduce has ended. If so, the tensor contains the sum."""
         return self.done or bool(self.work.is_completed() and self.wait())
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """Return a future of the tensor in a list, as torch's own."""
+        """Return a future of a list with the tensor, as torch does."""
 
         def land(_: Any) -> list[torch.Tensor]:
             self._land()
@@ -76,7 +77,7 @@ ORIGINAL = c10d.all_reduce
 
 
 def watch(log: Log) -> None:
-    """From now on this process's all-reduces are seen. To be called before the learner's file is imported."""
+    """Record this process's all-reduces from now on. Call this before the learner's file is imported."""
 
     def all_reduce(tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
         work = Work(log, tensor, {"op": op, "group": group})
@@ -89,7 +90,7 @@ def watch(log: Log) -> None:
 
 
 class _Mark(torch.autograd.Function):
-    """Nothing forward; backward says that the gradient has come as far as layer `number`."""
+    """Does nothing forward; backward records that the gradient has reached layer `number`."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, log: Log, number: int) -> torch.Tensor:
@@ -103,7 +104,7 @@ class _Mark(torch.autograd.Function):
 
 
 class Net(nn.Module):
-    """Five layers, of which one is used twice; a frozen one, and one that no backward reaches."""
+    """Five layers, one of which is used twice; a frozen layer, and a layer that no backward pass reaches."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class Net(nn.Module):
         self.double()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Every layer, the second one twice."""
+        """Return the output of the layers, of which the second is used twice."""
         for number in (0, 1, 1, 2, 3, 4):
             x = _Mark.apply(torch.tanh(self.layers[number](x)), self.log, number)
         return self.frozen(x)

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
-    """Make `model` data parallel over all ranks of the process group. Gives back `finish`."""
+    """Make `model` data parallel over all ranks of the process group. Return `finish`."""
     size, pending = dist.get_world_size(), []
 
     def begin(parameter: torch.nn.Parameter) -> None:

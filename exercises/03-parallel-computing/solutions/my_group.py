@@ -1,4 +1,4 @@
-"""One step from several micro-batches: each is weighted by its share of the samples, and the last one sends."""
+"""One step from several micro-batches: each is weighted by its share of the samples, and the last one sends the gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 def one_group(
     model: DistributedDataParallel, optimizer: torch.optim.Optimizer, pieces: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> None:
-    """One step of `optimizer`, as if all samples of `pieces` were one batch."""
+    """Make one step of `optimizer`, as if all samples of `pieces` were one batch."""
     samples = sum(len(x) for x, _ in pieces)
     optimizer.zero_grad()
     for number, (x, y) in enumerate(pieces, start=1):

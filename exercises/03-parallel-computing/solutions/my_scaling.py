@@ -6,7 +6,7 @@ Times = tuple[float, float, float]
 
 
 def take_apart(mode: str, workers: int, alone: Times, step: Times, silent: Times) -> dict[str, object]:
-    """One point of the curve, taken apart."""
+    """Return the figures of one point of the curve."""
     share = 1 / workers if mode == "strong" else 1.0
     ideal = [share * time for time in alone]
     speedup = workers * ideal[1] / step[1]

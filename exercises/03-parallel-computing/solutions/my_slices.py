@@ -10,7 +10,7 @@ PLAN = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns"
 
 
 class SumBackward(torch.autograd.Function):
-    """Nothing forward; backward the sum over the ranks."""
+    """Forward, do nothing; backward, sum over the ranks."""
 
     @staticmethod
     def forward(_ctx: object, x: torch.Tensor) -> torch.Tensor:
@@ -24,7 +24,7 @@ class SumBackward(torch.autograd.Function):
 
 
 class SumForward(torch.autograd.Function):
-    """Forward the sum over the ranks; nothing backward."""
+    """Forward, sum over the ranks; backward, do nothing."""
 
     @staticmethod
     def forward(_ctx: object, x: torch.Tensor) -> torch.Tensor:

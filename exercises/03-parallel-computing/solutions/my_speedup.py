@@ -6,7 +6,7 @@ from statistics import median
 
 
 def samples_per_s(training: dict) -> float:
-    """Return samples of all ranks over the median of the warm steps, each as long as its slowest rank."""
+    """Return the samples of all ranks divided by the median of the warm steps, each as long as its slowest rank."""
     steps: dict[int, list[float]] = {}
     for row in training["rows"]:
         if row["step"] >= training["warm_up_steps"]:
@@ -16,6 +16,6 @@ def samples_per_s(training: dict) -> float:
 
 
 def compare(alone: dict, together: dict) -> tuple[float, float]:
-    """Speed-up (times) and efficiency (percent) of the training `together` over `alone`."""
+    """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`."""
     speedup = samples_per_s(together) / samples_per_s(alone)
     return speedup, 100 * speedup / together["ranks"]

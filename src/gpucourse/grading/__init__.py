@@ -1,1 +1,1 @@
-"""Turns what a run recorded into a verdict: values are read by a closed grammar, compared, and put in words with units."""
+"""Turn the record of a run into a verdict: read values by a closed grammar, compare them, and write the results with units."""

@@ -1,13 +1,13 @@
-"""Answers, compared with what the learner's own run recorded. Numbers are read with their unit, never evaluated.
+"""Comparison of answers with the recording of the learner's own run. Numbers are read with their unit, never evaluated.
 
-The words of a verdict are those of a check, and two more: `kept` for free text, which needs a review, and `open`.
+The verdict on an answer is one of the four words of a check, or `kept` (free text that needs a review), or `open`.
 
 The credit for a right answer depends on the attempts before it, so that trying every option earns nothing. A choice of n
 options earns 1 at the first attempt, and each wrong attempt takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt
 costs 1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number earns 1 at the first
 attempt and a half at the second. After two wrong attempts the answer is final.
 
-A prediction is compared with the measurement: how far off it was.
+A prediction is compared with the measurement, and the result is how far off it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SAME = {
     "watts": "w", "tflops": "tflop/s", "gflops": "gflop/s", "sec": "s", "seconds": "s",
     "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
 }  # fmt: skip
-"""Other words for a unit, without spaces, in lower case."""
+"""Other spellings of units, without spaces, in lower case."""
 _GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 MAX_ATTEMPTS = 2
 SECOND = 0.5
@@ -47,11 +47,11 @@ def judge(
     self_judged: bool = False,
     wrong_before: int = 0,
 ) -> AnswerResult:
-    """Return what an answer is worth. `evidence` is that of the run that the answer is about; None if there is no run.
-    `self_judged`: the judgement is the learner's own, which is shown and earns no share. `wrong_before`: how many other answers
-    to the question were wrong.
+    """Return the result for an answer. `evidence` is the evidence of the run that the question refers to; None if there is no
+    run. `self_judged`: the learner made the judgement, so it is shown but earns nothing. `wrong_before` is the number of wrong
+    answers to the question before this one.
 
-    Raises ValueError, with the reason, for an answer that is not of the question's kind.
+    Raises ValueError, with the reason, if the answer does not fit the kind of question.
     """
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         return _result(question, "open", None)
@@ -75,12 +75,12 @@ def judge(
 
 
 def fingerprint(answer: Scalar) -> str:
-    """Return the SHA-256 of an answer's words: a judgement is valid only for these words."""
+    """Return the SHA-256 of an answer's text. A judgement is valid only for exactly this text."""
     return hashlib.sha256(" ".join(str(answer).split()).encode()).hexdigest()
 
 
 def letter(question: Question, answer: Scalar) -> str:
-    """Return the letter of the option that an answer names, by letter or by the option's own words. Raises ValueError."""
+    """Return the letter of the option that an answer names by its letter or by its text. Raises ValueError if there is none."""
     word = str(answer).strip().rstrip(".)").lower()
     for name, text in question.choices.items():
         if word in {name, text.lower().rstrip(".)")}:
@@ -89,7 +89,7 @@ def letter(question: Question, answer: Scalar) -> str:
 
 
 def number(answer: Scalar, unit: str) -> float:
-    """Return the number in an answer: `45`, `45%`, `1,234.5 ms`, `$0.18`. Raises ValueError with what is wrong."""
+    """Return the number in an answer: `45`, `45%`, `1,234.5 ms`, `$0.18`. Raises ValueError with the reason."""
     text = str(answer).strip()
     if text.startswith("$") and _plain(unit) == "dollars":
         text = text[1:].lstrip()
@@ -115,7 +115,7 @@ def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResu
 
 
 def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, right: bool) -> AnswerResult:
-    """Return the result of an answer that is right or wrong, after `wrong_before` other wrong ones."""
+    """Return the result of a right or wrong answer that follows `wrong_before` other wrong answers."""
     wrong = wrong_before if right else wrong_before + 1
     final = wrong >= count_attempts(question)
     share = compute_credit(question, wrong, is_right=right)
@@ -150,7 +150,7 @@ def _number(
 
 
 def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
-    """Return the ends of the range that a number must be in, without the tolerance; they are equal if one value is right.
+    """Return both ends of the range of right answers, without the tolerance; they are equal if only one value is right.
 
     Raises Unreadable, with the reason, if the evidence does not contain them.
     """
@@ -160,14 +160,14 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
     values = [read(end, evidence or {}) if isinstance(end, str) else end for end in ends]
     for path, value in zip(ends, values, strict=True):
         if not is_number(value):
-            raise Unreadable(f"your run did not record {path}" if value is None else f"{path} is not one number")
+            raise Unreadable(f"your run did not record {path}" if value is None else f"{path} is not a single number")
     numbers = [float(value) for value in values]  # type: ignore[arg-type]
     return min(numbers), max(numbers)
 
 
 def _explain(question: Question, text: str, low: float, high: float, *, right: bool, is_shown: bool) -> str:
-    """Return `you said 45 %; your recording shows 78 to 96 %` if `is_shown`: for a right or a final answer. A number
-    that does not depend on the run is not revealed."""
+    """Return the sentence for the learner. With `is_shown` (the answer is right or final), it is `you said 45 %; your recording
+    shows 78 to 96 %`. A right value that does not depend on the run is never revealed."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
     if not question.reads or not is_shown:
@@ -196,7 +196,8 @@ def _result(
 
 
 def shorten(value: float) -> float:
-    """Return a whole number below 1e15 as an int; round others to four digits, which are enough for a person."""
+    """Return a whole number below 1e15 as an int, and any other number rounded to four digits, which are enough for a
+    reader."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
 
 
@@ -206,7 +207,8 @@ def _plain(unit: str) -> str:
 
 
 def count_attempts(question: Question) -> int:
-    """Return how many attempts a question allows: a choice of two allows one, because after it the answer is known."""
+    """Return how many attempts a question allows. A choice of two options allows one, because a wrong attempt reveals the
+    answer."""
     return min(MAX_ATTEMPTS, len(question.options) - 1) if question.kind == "choice" else MAX_ATTEMPTS
 
 
@@ -221,9 +223,10 @@ def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> f
 
 
 def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
-    """Compare the prediction `answer` with what a run measured. `evidence`: the run's; None if it measured nothing.
+    """Compare the prediction `answer` with what a run measured. `evidence` is the run's evidence; None if the run measured
+    nothing.
 
-    Raises ValueError, with the reason, for an answer that is not of the prediction's kind.
+    Raises ValueError, with the reason, if the answer does not fit the kind of prediction.
     """
     result = judge(prediction, answer, evidence, on_gpu=on_gpu)
     measurement, difference, ratio = "", result.said, None

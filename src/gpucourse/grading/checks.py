@@ -1,12 +1,12 @@
 """The checks of an exercise on the evidence of one run.
 
-A check ends in one of four words. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the
-value is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that never
-counts as passed. `not_measured`: it needs a GPU and there was none, or the learner left open the part that it is about
-(`when_open`), so that nothing can be said.
+A check has one of four results. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the value
+is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that never counts
+as passed. `not_measured`: it needs a GPU and there was none, or the learner has not yet written the part that it tests
+(`when_open`).
 
-The word for the whole exercise: failed if any check failed, else error if any could not be made, else passed if any passed,
-else not_measured (no check, or none that could be measured).
+The result of the whole exercise is `failed` if any check failed; otherwise `error` if any check could not be made; otherwise
+`passed` if any check passed; otherwise `not_measured` (there is no check, or none could be measured).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def evaluate(
 ) -> ExerciseVerdict:
     """Return the result of every check of the exercise, and the word that sums them up.
 
-    `metrics` is what the script wrote; `plan` has at least `world_size` and `nodes` (how many), `run` the facts of the record.
-    `mode` is that of the nodes, whatever the script says.
+    `metrics` is the content of the script's metrics.json. `plan` contains at least `world_size` and `nodes` (the number of
+    nodes), and `run` contains facts from the record. `mode` is the mode of the nodes, even if the script reports another one.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
     gpu = on_gpu(metrics, mode)
@@ -46,13 +46,13 @@ def evaluate(
 
 
 def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
-    """Return whether a run is evidence of what a GPU does: never on simulated nodes, nor if the script found none. If the
-    script does not say, the run had a GPU on labs that always have one; machines that existed before may have none."""
+    """Return whether a run is evidence of what a GPU does. It is not on simulated nodes, nor if the script found no GPU. If the
+    script does not report this, it is evidence only on targets whose labs always have a GPU."""
     return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:
-    """Return the one word for many checks; the rule is at the top of this file."""
+    """Return the verdict that sums up many checks, by the rule at the top of this file."""
     words = {result.verdict for result in results}
     return next((word for word in _WORST_FIRST if word in words), "not_measured")
 
@@ -80,7 +80,7 @@ def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Che
     return _result(check, verdict, format_value(observed, check.unit), description, hint="" if holds else check.hint)
 
 
-_ERROR_HINT = "the script did not write what the check reads: look at the run's metrics.json, and at the end of its logs"
+_ERROR_HINT = "the script did not write the value that the check reads: look at the run's metrics.json and the end of its logs"
 
 
 def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hint: str) -> CheckResult:

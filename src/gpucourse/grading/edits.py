@@ -1,4 +1,4 @@
-"""What a learner changed in the files of an exercise, as a diff of limited size, however large the files are."""
+"""Diffs of limited size that show what a learner changed in the files of an exercise, however large the files are."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 MAX_BYTES = 1 << 20
 """The size in bytes up to which a file is compared line by line."""
 MAX_LINES, MAX_LINE = 400, 200
-"""The limits for the lines of a diff, and for the characters of a line."""
+"""The largest number of lines in a diff, and of characters in a line."""
 _MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """One file that differs from the course's. `part`: it is one that the learner writes. `added` and `removed` count lines,
-    None if they could not be compared; `lines` is the unified diff, cut at `MAX_LINES`; `note` says what the diff leaves out.
-    """
+    """One file that differs from the course's. `part`: the learner writes this file. `added` and `removed` count lines; they
+    are None if the file could not be compared. `lines` is the unified diff, cut at `MAX_LINES`; `note` says what the diff
+    leaves out."""
 
     file: str
     part: bool

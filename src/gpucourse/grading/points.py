@@ -1,11 +1,11 @@
-"""From evidence to points. Every row of the rubric is divided equally among its exercises, and by weight among its kinds of
-evidence.
+"""Points from evidence. Each row of the rubric is divided equally among its exercises, and within an exercise by weight among
+its kinds of evidence.
 
-A check or a question that needs a GPU is left out of its share if there was none, and the row says so by its level. What was
-never run, written, answered or handed in earns nothing; nor does a run whose files were changed afterwards. Free text earns
-what a reviewer awards, and its points wait until then; a learner's own judgement earns none. The same holds for a part whose
-code is that of a solution of the course. Choices that stay wrong take points from the rest of their row, so that guessing
-earns none; no row falls below 0.
+If there was no GPU, the checks and questions that need one are left out, and the row's `level` shows this. What was never run,
+written, answered or handed in earns nothing; nor does a run whose files were changed afterwards. Free text earns what a
+reviewer awards, and its points wait until then; a learner's own judgement earns none. A part that copies a solution of the
+course waits for a reviewer, too. Choices that stay wrong take points from the rest of their row, so that guessing earns none;
+no row falls below 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def grade(
     evidence: Mapping[str, ExerciseEvidence],
     quiz: QuizScore | None = None,
 ) -> Grade:
-    """Return every point. `exercises` are those of each module of the course, in order; `evidence` is that of each exercise."""
+    """Return the whole grade. `exercises` lists the exercises of each module in order; `evidence` contains the evidence of each
+    exercise."""
     return _sum_up(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
@@ -52,8 +53,8 @@ def grade(
 
 
 def narrow(result: Grade, exercises: Collection[str]) -> Grade:
-    """Return the share that these exercises have in a grade: the rows that they belong to, each with the points that they earn
-    in it."""
+    """Return the part of a grade that belongs to these exercises: their rows, with only the points that these exercises
+    earn."""
     return _sum_up(
         tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
         None,
@@ -103,7 +104,7 @@ def _sum_up(
     learner_judged: dict[str, tuple[str, ...]],
     signs: dict[str, Signs],
 ) -> Grade:
-    """Return the grade that these parts make."""
+    """Return the grade that consists of these parts, with its totals."""
     in_course = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
@@ -151,8 +152,8 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
 
 
 def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Piece]:
-    """Return the evidence of one exercise for a row: its kinds of evidence, each with its share of the exercise's points; empty
-    if it requires nothing of these kinds."""
+    """Return the pieces that one exercise contributes to a row, one for each kind of evidence; empty if the exercise has none
+    of the row's kinds."""
     if evidence is None:
         missing = {kind: _make_piece(name, kind, 0, 1, "not in this course") for kind in KINDS}
         return [replace(missing[kind], share=share) for kind, share in row.shares(KINDS).items()]
@@ -165,7 +166,8 @@ def _make_piece(exercise: str, kind: Kind, points: float, of: int, note: str = "
 
 
 def _group_by_state(states: Sequence[tuple[str, str]], names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the ids that are in each of the named states, by the name of the state. `states` are pairs of id and state."""
+    """Group ids by their states. `states` contains pairs of id and state; `names` gives the name of each state, which is its
+    key in the result."""
     groups = {name: [item for item, state in states if state == word] for word, name in names.items()}
     return {name: ids for name, ids in groups.items() if ids}
 
@@ -175,7 +177,7 @@ def _list_groups(groups: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Return why nothing that a run left can count; empty if it can."""
+    """Return the reason why nothing from the run can count; empty if it can."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:
@@ -235,8 +237,8 @@ def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
 
 
 def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
-    """Return the state of a part, and what it counts from 0 to 1: a reviewer's judgement takes precedence over the judge's. A
-    solution of the course counts nothing until a reviewer accepts it."""
+    """Return the state of a part and its credit from 0 to 1. A reviewer's judgement takes precedence over the judge's. A
+    solution of the course earns nothing until a reviewer accepts it."""
     if review.share is not None:
         return "judged" if review.share == 1 else "less", review.share
     if part.verdict == "passed" and review.is_solution:
@@ -286,7 +288,7 @@ def _round_points(points: float) -> float:
 
 
 def read_signs(evidence: ExerciseEvidence) -> Signs:
-    """Return the three signs of an exercise. A sign is None if the exercise does not require it."""
+    """Return the three signs of progress in an exercise. A sign is None if the exercise does not require it."""
     bad_checks = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
     return Signs(
         ran=evidence.run is not None and not (bad_checks or evidence.changed or evidence.trouble),
@@ -296,7 +298,7 @@ def read_signs(evidence: ExerciseEvidence) -> Signs:
 
 
 def list_unanswered(evidence: ExerciseEvidence) -> list[str]:
-    """Return the questions that wait for an answer, or for a better one while an attempt is left."""
+    """Return the ids of the questions that have no answer, or a wrong answer and an attempt left."""
     return [answer.id for answer in _list_asked(evidence) if answer.verdict not in _ANSWERED and not answer.final]
 
 

@@ -1,4 +1,4 @@
-"""Reading one value from the evidence of a run, by the closed grammar of the manifest: nothing is ever evaluated.
+"""Read one value from the evidence of a run by the manifest's closed grammar; nothing is ever evaluated.
 
 metrics.speedup              a value
 metrics.rows.error           through a list: the value of every element
@@ -21,7 +21,7 @@ _MAX_BITS = 1000  # bits: larger whole numbers are near or beyond the largest fl
 
 
 class Unreadable(Exception):
-    """The evidence does not contain what the expression names; the text says what is missing where."""
+    """The evidence does not contain what the expression names; the message says what is missing and where."""
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:

@@ -1,8 +1,7 @@
-"""Judging what a learner wrote: a judge file of the course calls the learner's code in a child process and reports what is
-wrong.
+"""The judging of a learner's code: a judge file of the course calls the code in a child process, and reports what is wrong.
 
-A judge file is written with `part`. `cases` compares values, `ranks` starts several ranks, `child` is the process, and `client`
-sends it requests.
+Judge files use `part`. `cases` compares values, `ranks` starts several ranks, `child` is the child process, and `client` sends
+requests to it.
 """
 
 from gpucourse.judge.cases import Case

@@ -1,7 +1,7 @@
-"""Judging one part in a separate process: if it crashes, exits, prints 200 MB or never ends, the answer says so.
+"""The judging of one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
 
-The process has its own session, folder, and limits on time, memory and output; it is ended together with everything that it
-started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so there the part and each
+The process has a separate session and folder, and limits on time, memory and output. It is ended together with everything that
+it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so there the part and each
 of its ranks are `fresh` processes.
 """
 
@@ -31,26 +31,26 @@ from gpucourse.judge.ranks import Body, Call, StartRanks, be_rank, end_with_pare
 from gpucourse.judge.verdict import Verdict
 
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
-OUTPUT_SHOWN = 8 << 10  # bytes of it that the answer contains
-ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal one has a few hundred
-MEMORY_LIMIT = 4 << 30  # bytes of data that a part may hold; torch itself uses less than a tenth
+OUTPUT_SHOWN = 8 << 10  # bytes of this output that the answer contains
+ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal answer has a few hundred
+MEMORY_LIMIT = 4 << 30  # bytes of memory that a part may use for data; torch itself uses less than a tenth
 FILE_LIMIT = 256 << 20  # bytes of a file that a part may write
 MAX_SENTENCE, MAX_CASE, MAX_NOTES = 2000, 500, 20
 START_S = 60.0  # seconds that new processes may need to import torch on a busy computer
 
-_SET_SUBREAPER = 36  # of Linux' prctl
+_SET_SUBREAPER = 36  # for Linux's prctl
 _LOOK_S = 0.02
 
 
 class Requests:
-    """Reads requests, one on each line, from a pipe of the process that waits for the answers."""
+    """Reads requests, one on each line, from the pipe of the asker, the process that waits for the answers."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """Wait for the next request and return it; None if the asker has gone."""
+        """Wait for the next request and return it; None if the asker has ended."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -58,7 +58,7 @@ class Requests:
         return json.loads(line)  # type: ignore[no-any-return]
 
     def have_ended(self) -> bool:
-        """Return whether the pipe, which is ready to be read, is at its end."""
+        """Return whether the pipe has reached its end, without waiting."""
         return not select.select([self.pipe], [], [], 0)[0] or not self._take()
 
     def _take(self) -> bool:
@@ -68,13 +68,13 @@ class Requests:
 
 
 def adopt_orphans() -> None:
-    """Make what a part leaves behind a child of this process, which can then end it (Linux only)."""
+    """Make this process the parent of everything that a part leaves behind, so that it can end these processes (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1)
 
 
 def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds; return None if the asker goes away meanwhile."""
+    """Judge one part in a fork, within `limit_s` seconds; return None if the asker ends in the meantime."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output, output_writer = multiprocessing.Pipe(duplex=False)
@@ -100,7 +100,8 @@ def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | No
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """Return the answer of the part's process, or why there is none; `code` is None if the process had to be ended."""
+    """Return the answer from the part's process, or an answer that explains why there is none. `code` is None if the process
+    had to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
     if pipes.end == "late":
@@ -110,7 +111,7 @@ def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int |
         if isinstance(answer, dict):
             return answer
     if code is None:
-        return _make_failure("closed-files", "it closed files that are not its own: close only what you opened")
+        return _make_failure("closed-files", "it closed files that it did not open: close only what you opened")
     if code < 0:
         return _make_failure("crash", f"it crashed: {signal.Signals(-code).name}")
     return _make_failure("exit", f"it ended its process with code {code}: return instead")
@@ -123,7 +124,8 @@ def _make_failure(way: str, says: str) -> dict[str, Any]:
 class _Pipes:
     """Reads what comes from the part's process: its bounded output, and its answer, which ends with a newline.
 
-    `end` says how reading ended: an answer, too much, the pipe closed without an answer, too late, or the asker gone.
+    `end` says why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out,
+    or the asker ended.
     """
 
     def __init__(self, output: int, answer: int, asker: Requests) -> None:
@@ -134,7 +136,7 @@ class _Pipes:
         self._open = {output, answer}
 
     def read(self, deadline: float) -> str:
-        """Read until one of these ends, and return it."""
+        """Read until one of the reasons in `end` occurs, and return it."""
         while not self.end:
             pipes = [*self._open, self.asker.pipe]
             ready = select.select(pipes, [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -166,8 +168,8 @@ class _Pipes:
 
 
 def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
-    """Return `my_ring.py:14: `, the line of the learner's file that its process executes; empty if the process does not report
-    it."""
+    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing; empty if the process does not
+    report it."""
     with suppress(ProcessLookupError):
         os.kill(child.pid or 0, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
@@ -179,13 +181,13 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """End the process, after giving it until `patience` to end by itself, and everything that it left.
+    """End the process and everything that it left, but give it until `patience` to end by itself.
 
-    Return its exit code, negative for a signal; None if it had to be ended.
+    Return its exit code, which is negative for a signal; None if it had to be ended.
     """
     while (code := child.exitcode) is None and time.monotonic() < patience:
         time.sleep(_LOOK_S)
-    with suppress(ProcessLookupError, PermissionError):  # it may not lead a process group yet
+    with suppress(ProcessLookupError, PermissionError):  # it may not yet lead a process group
         os.killpg(child.pid or 0, signal.SIGKILL)
     child.kill()
     child.join()
@@ -194,7 +196,8 @@ def _end(child: BaseProcess, patience: float) -> int | None:
 
 
 def _end_orphans() -> None:
-    """End what a part started in another session: `adopt_orphans` made it a child of this process."""
+    """End the processes that a part started in another session. They are children of this process because of
+    `adopt_orphans`."""
     deadline = time.monotonic() + 2.0
     while sys.platform == "linux" and time.monotonic() < deadline and (orphans := list(_list_children())):
         for orphan in orphans:
@@ -227,13 +230,13 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
         end_with_parent(request["limit_s"])
         for stream, target in ((output.fileno(), 1), (output.fileno(), 2), (os.open(os.devnull, os.O_RDONLY), 0)):
             os.dup2(stream, target)
-        if not fresh:  # what a fork inherits is not the part's
+        if not fresh:  # a part must not use what the fork inherited
             os.closerange(3, answer)
             os.closerange(answer + 1, 1 << 16)
         sys.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         page = sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         os.chdir(folder)
-        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # removed with all that it holds
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # removed with everything in it
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
@@ -254,7 +257,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
 
 
 def _set_limits() -> None:
-    """Set the limits on what a part may use. Limits that are already lower stay."""
+    """Set the limits on what a part may use. Lower limits stay as they are."""
     limits = [(resource.RLIMIT_FSIZE, FILE_LIMIT), (resource.RLIMIT_CORE, 0)]
     if sys.platform == "linux":
         limits.append((resource.RLIMIT_DATA, MEMORY_LIMIT))
@@ -265,7 +268,7 @@ def _set_limits() -> None:
 
 
 def judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, Any]:
-    """Judge a part in this very process; return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a
+    """Judge a part in this process, and return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a
     bounded length."""
     sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
     sys.dont_write_bytecode = True
@@ -296,7 +299,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
         judge_file.judge(part)
     except Verdict as verdict:
         return verdict
-    except BaseException as error:  # noqa: BLE001  # the place of the error shows whose fault it is
+    except BaseException as error:  # noqa: BLE001  # the place of the error shows who caused it
         if part.is_own_fault(error):
             return part.make_verdict(error)
         traceback.print_exc(file=sys.stdout)
@@ -305,14 +308,14 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
-    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files beside it and in the folders
-    `extra_paths`."""
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files from its own folder and from
+    the folders `extra_paths`."""
     sys.path += [folder for folder in map(str, (path.parent, *extra_paths)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for the types of their fields
+    sys.modules[spec.name] = module  # dataclasses look there for the types of their fields
     spec.loader.exec_module(module)
     return module
 
@@ -324,11 +327,11 @@ def _shorten(text: str, longest: int) -> str:
 
 
 def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
-    """Return what replaces `run_ranks` in a part that is not a fork itself: it starts each rank as a new process.
+    """Return a replacement for `run_ranks` in a part that is not a fork itself. It starts each rank as a new process.
 
-    The judge's function cannot be passed to a rank, so the rank executes the whole judge: it receives the results of earlier
-    calls of `on_ranks`, and at the call for which it was started it becomes the rank. A judge is deterministic, so it arrives
-    there.
+    The judge's function cannot be passed to a rank, so the rank executes the whole judge. It receives the results of earlier
+    calls of `on_ranks`, and becomes the rank at the call for which it was started. It reaches that call because a judge is
+    deterministic.
     """
     earlier: list[list[Any]] = []
 

@@ -1,4 +1,5 @@
-"""Judging a batch file: its options are read as sbatch reads them; its body runs with programs that only record calls."""
+"""The judging of a batch file: its options are read as sbatch reads them, and its body runs with programs that only record
+calls."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ trap '[ -z "$!" ] || : > "$BACKGROUND"' EXIT
 
 @dataclass(frozen=True)
 class Call:
-    """A program that the body of a file called: the words after its name, the folder in which it was called, and those
-    variables in NOTED that were set there."""
+    """A program that the body of a file called: the words after its name, the folder in which it was called, and the variables
+    in NOTED that were set at the time."""
 
     program: str
     words: tuple[str, ...]
@@ -93,13 +94,13 @@ class Call:
     variables: Mapping[str, str]
 
     def runs(self, script: str, submitted_in: Path) -> bool:
-        """Return whether it runs the course's script, by a path that leads there from the folder of the call."""
+        """Return whether it runs the course's script, by a path that is valid in the folder of the call."""
         path = (submitted_in / "work" / script).resolve()
         return any((self.folder / word).resolve() == path for word in self.words if word.endswith(script))
 
     def value(self, flag: str) -> str | None:
-        """Return the value of a flag of the script, as --flag=VALUE or --flag VALUE: the last one, as in argparse; else
-        None."""
+        """Return the value of a flag of the script, given as --flag=VALUE or --flag VALUE; None without the flag. As in
+        argparse, the last value counts."""
         value = None
         for word, following in zip(self.words, (*self.words[1:], None), strict=True):
             if word.startswith(f"{flag}="):
@@ -111,8 +112,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Execution:
-    """What a body did: its calls in order, the folder in which it was submitted, its exit code, its last error line, and
-    whether bash started something in the background."""
+    """The result of executing a body: its calls in order, the folder in which it was submitted, its exit code, its last error
+    line, and whether bash started something in the background."""
 
     calls: tuple[Call, ...]
     folder: Path
@@ -132,7 +133,7 @@ class Execution:
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """The conditions in which a body is executed: as Slurm would start it on `nodes` machines, with `per_node` processes on
-    each. `array_task` is the number of an array's task. `arguments` are typed after the file's name. `files` are in work/.
+    each. `array_task` is the number of a task in an array. `arguments` are typed after the file's name. `files` exist in work/.
     Every program that the body calls ends with the code `ends_with`."""
 
     nodes: int = 1
@@ -160,7 +161,8 @@ class Place:
 def read_options(part: Part) -> SlurmOptions:
     """Return the options of the learner's batch file.
 
-    Raises Verdict for what sbatch refuses, and the known way "below-command" for a request that sbatch would not see.
+    Raises Verdict for anything that sbatch refuses, and with the known way "below-command" for a request that sbatch would not
+    see.
     """
     if not is_written(part.text):
         raise Verdict("open", sentence="no request and no command yet: begin with the lines #SBATCH --...")
@@ -178,25 +180,26 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict of the block if the file has lines that only look like requests: these are then the reason."""
+    """Replace a verdict from the block if the file has lines that only look like requests, because these lines are then the
+    reason."""
     try:
         yield
     except Verdict:
         if not options.nearly:
             raise
         number, line = options.nearly[0]
-        complaint = f"line {number}, '{line}', is a comment for sbatch too: a request begins with #SBATCH, in the first column"
+        complaint = f"line {number}, '{line}', is a comment for sbatch, too: a request begins with #SBATCH, in the first column"
         raise Verdict("failed", "nearly", f"{complaint}, with one # and in capitals") from None
 
 
 def is_written(text: str, setup: str = "setup.sh") -> bool:
-    """Return whether a file contains more than comments and the line that the course put there."""
+    """Return whether a file contains more than comments and the line that the course wrote into it."""
     lines = (line.strip() for line in text.splitlines())
     return any(line.startswith("#SBATCH") or (line and not line.startswith("#") and not line.endswith(setup)) for line in lines)
 
 
 def read_srun(call: Call) -> SlurmOptions:
-    """Return the options of a call of srun. Raises Verdict for what srun refuses."""
+    """Return the options of a call of srun. Raises Verdict for anything that srun refuses."""
     try:
         return read_words(call.words)
     except OptionRefused as error:
@@ -204,7 +207,8 @@ def read_srun(call: Call) -> SlurmOptions:
 
 
 def execute(part: Part, place: Place, *, case: str = "") -> Execution:
-    """Return what the learner's file does when Slurm starts it. Raises Verdict if it does not end, or cannot be started."""
+    """Return the effects of the learner's file when Slurm starts it. Raises Verdict if it does not end, or cannot be
+    started."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"
@@ -216,7 +220,7 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
             (folder / "work" / file).touch()
         copy, notes, background = root / "spool" / "slurm_script", root / "notes", root / "background"
         (root / "at_exit").write_text(_AT_EXIT, encoding="utf-8")
-        copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy too
+        copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy, too
         variables = {
             "PATH": f"{root / 'programs'}:{os.environ.get('PATH', '/usr/bin:/bin')}", "HOME": str(root), "NOTES": str(notes),
             "NOTED_NAMES": " ".join(NOTED), "SLURM_SUBMIT_DIR": str(folder), "LC_ALL": "C",
@@ -250,7 +254,7 @@ def _start(
 
 
 def _interpreter(text: str) -> list[str]:
-    """Return the interpreter that the first line names; bash if it names none, as for a line that is typed."""
+    """Return the interpreter that the first line names. If it names none, return bash, as for a typed line."""
     first = text.split("\n", 1)[0]
     return (first[2:].split() if first.startswith("#!") else []) or ["bash"]
 

@@ -1,5 +1,5 @@
-"""Comparing what a part returned with what is right, and describing the difference: the input, the place, and an input that
-passes."""
+"""Comparisons of a part's values with the right ones, and descriptions of the difference: the input, the place, and an input
+that passes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_SHORT = 100  # characters of a value that is shown in full
-MAX_CHANGES = 3  # maximum number of changes named, of those that make an input pass
+MAX_SHORT = 100  # the most characters of a value that is shown in full
+MAX_CHANGES = 3  # the most changes that are named, of those that make an input pass
 Knobs = Mapping[str, Any]
 
 
@@ -17,9 +17,9 @@ Knobs = Mapping[str, Any]
 class Case:
     """One input: `name` for the learner, the part's value, the right value, and the value of each wrong way.
 
-    A way whose value is right here is left out of `ways`; a way that may go wrong in several forms has keys (way, form).
-    `values` fill the names in the text of a way. `knobs` are the sizes and settings of this input, by their names in words: if
-    no way matches, the simplest input that fails is shown, beside the nearest with the same knobs that passes.
+    A way whose value is right for this input is left out of `ways`; a way with several forms has keys (way, form). `values`
+    replace the names in the text of a way. `knobs` are the sizes and settings of this input, by their names in words. If no way
+    matches, the simplest failing input is shown next to the nearest passing input with the same knobs.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Case:
 
 
 def same(value: Any, right: Any, tolerance: float) -> bool:
-    """Return whether two values are equal: numbers within `tolerance` of the larger, sequences, mappings, tensors item by
+    """Return whether two values are equal: numbers within `tolerance` of the larger; sequences, mappings and tensors item by
     item."""
     value, right = plain(value), plain(right)
     if isinstance(right, bool) or isinstance(value, bool) or right is None:
@@ -57,7 +57,7 @@ def is_list(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor or an array as nested lists, one of their scalars as a number, everything else unchanged."""
+    """Return a tensor or an array as nested lists, and one of their scalars as a number; return everything else unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -72,20 +72,20 @@ def describe(value: Any, right: Any, tolerance: float) -> str:
     """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
     value, right = plain(value), plain(right)
     if len(str(right)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
-        return f"it gave {brief(value)}; {brief(right)} is right"
+        return f"it gave {brief(value)} instead of {brief(right)}"
     if is_list(value) and is_list(right) and len(value) != len(right):
-        return f"it gave {len(value)} items, {brief(value)}; {len(right)} are right, {brief(right)}"
+        return f"it gave {len(value)} items, {brief(value)}, instead of {len(right)}, {brief(right)}"
     leaves = list(_walk(value, right, ""))
     mistakes = [(place, element, expected) for place, element, expected in leaves if not same(element, expected, tolerance)]
     if len(leaves) < 2 or not mistakes:
-        return f"it gave {brief(value)}; {brief(right)} is right"
+        return f"it gave {brief(value)} instead of {brief(right)}"
     place, element, expected = mistakes[0]
     count = f"{len(mistakes)} of {len(leaves)} values are wrong"
-    return f"{count}; the first is {place}: it gave {brief(element)}; {brief(expected)} is right"
+    return f"{count}; the first is {place}: it gave {brief(element)} instead of {brief(expected)}"
 
 
 def _walk(value: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each pair of leaf values, with its place; whatever does not have the same shape on both sides is a leaf."""
+    """Yield each pair of leaf values, with its place. Values that have different shapes on the two sides are leaves, too."""
     if is_list(value) and is_list(right) and len(value) == len(right):
         for number, (element, its) in enumerate(zip(value, right, strict=True)):
             yield from _walk(element, its, f"{place}[{number}]")
@@ -97,13 +97,13 @@ def _walk(value: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:
-    """Return the index of the simplest input: the one whose sizes are the smallest of all; the first of several."""
+    """Return the index of the simplest input, whose sizes are the smallest of all; the first if there are several."""
     places = _rank_values(knobs)
     return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
 
 
 def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
-    """Return what to change in the failing input so that it passes, as a sentence to append; empty if unknown."""
+    """Return a sentence to append on what to change in the failing input so that it passes; empty if that is not known."""
     alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
     if not alike:
         return ""
@@ -116,7 +116,7 @@ def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
         return sum(abs(places[name][knobs[name]] - places[name][failing_knobs[name]]) for name in list_changes(knobs))
 
     fewest = min(len(list_changes(knobs)) for knobs in alike)
-    nearest: dict[tuple[str, ...], Knobs] = {}  # the nearest for each choice of what to change
+    nearest: dict[tuple[str, ...], Knobs] = {}  # the nearest input for each choice of knobs to change
     for knobs in sorted(alike, key=distance):
         if len(list_changes(knobs)) == fewest:
             nearest.setdefault(list_changes(knobs), knobs)
@@ -125,7 +125,7 @@ def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
 
 
 def _rank_values(knobs: Sequence[Knobs]) -> dict[str, dict[Any, int]]:
-    """Return the rank of each value among all values of its knob: numbers by size, others in order of appearance."""
+    """Return the rank of each value among all values of its knob: numbers by size, other values in order of appearance."""
     values: dict[str, list[Any]] = {}
     for setting in knobs:
         for name, value in setting.items():

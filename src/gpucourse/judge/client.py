@@ -1,4 +1,4 @@
-"""Getting a verdict on a part: a `Judge` keeps the process that has imported torch, and passes parts to it."""
+"""The client of the judging process: a `Judge` keeps a process that has imported torch, and sends parts to it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Word = Literal["passed", "failed", "open", "error"]
 _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
 _IMPORT_S = 120.0  # seconds to import torch from a cold disk
 _LEAVING_S = 5.0
-_SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which a plain user of Debian does not have on PATH
+_SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which are not on the PATH of an ordinary user in Debian
 _FRESH_TIMES = 5  # factor on the time limit of a part whose ranks import torch one by one
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on a part: `way` is the wrong way that was recognised, `says` the reason, `case` the input that failed,
-    `notes` what was counted, `output` the beginning of what the part printed, `seconds` how long it took."""
+    """The verdict on a part: `way` names the recognised wrong way, `says` is the reason, `case` the input that failed, `notes`
+    what was counted, `output` the beginning of what the part printed, and `seconds` the time that it took."""
 
     word: Word
     way: str = ""
@@ -48,14 +48,14 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Judge:
     """A process that judges parts, started when it is needed and kept until `close`, so that torch is imported once.
 
-    `has_torch` says whether the process was told to import it. `fresh`: a part that needs torch gets a new process that imports
-    it, and so does each rank, because macOS ends a fork of a process that uses its frameworks.
+    `has_torch` says whether the process was told to import torch. `fresh`: each part that needs torch, and each of its ranks,
+    gets a new process that imports torch, because macOS ends a fork of a process that uses its frameworks.
     """
 
     def __init__(self, *, fresh: bool = sys.platform == "darwin") -> None:
         self.has_torch, self.fresh = False, fresh
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = ""  # where its parts write; the process removes it as well, in case this one no longer can
+        self._folder = ""  # for its parts; the process removes it as well, in case this process cannot
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +64,7 @@ class Judge:
         self.close()
 
     def start(self, *, torch: bool) -> None:
-        """Start the process, and let it import torch; return at once. Raises MissingError if torch is not installed."""
+        """Start the process, let it import torch, and return without waiting. Raises MissingError if torch is not installed."""
         if torch and importlib.util.find_spec("torch") is None:
             raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
         if self._process is None or self._process.poll() is not None:
@@ -76,7 +76,7 @@ class Judge:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "PATH": os.environ.get("PATH", os.defpath) + _SYSTEM},
-                start_new_session=True,  # Ctrl-C is for the command, which closes it
+                start_new_session=True,  # Ctrl-C is for the command, which closes this process
             )
         if torch and not self.has_torch and not self.fresh:
             self.has_torch = True
@@ -92,8 +92,8 @@ class Judge:
         path: Sequence[Path] = (),
         metrics: Mapping[str, Any] | None = None,
     ) -> JudgeAnswer:
-        """Return the verdict of the course's `judge_file` on the learner's `file`. `path`: folders from which the file may
-        import; `metrics`: what a run of it measured.
+        """Return the verdict of the course's `judge_file` on the learner's `file`. `path` contains folders from which the file
+        may import; `metrics` contains the measurements of a run with it.
 
         Raises MissingError if torch is needed but not installed, or the process did not answer.
         """
@@ -115,7 +115,7 @@ class Judge:
         )
         try:
             answer = self._read_line(time.monotonic() + limit_s + _IMPORT_S)
-        except BaseException:  # Ctrl-C: the answer that comes later does not belong to the next part
+        except BaseException:  # after Ctrl-C: the late answer must not be taken for the next part's
             self.close()
             raise
         if answer is None:
@@ -144,12 +144,12 @@ class Judge:
 
     def _send(self, request: Mapping[str, object]) -> None:
         pipe = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._process).stdin)
-        with contextlib.suppress(BrokenPipeError):  # no answer will come, which is handled there
+        with contextlib.suppress(BrokenPipeError):  # no answer will come, which `_read_line` handles
             pipe.write(json.dumps(request).encode() + b"\n")
             pipe.flush()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """Return the next line that the process writes; None if it ended, or wrote none before the deadline."""
+        """Return the next line that the process writes; None if it ended or wrote no line before the deadline."""
         process = cast("subprocess.Popen[bytes]", self._process)
         pipe = cast("IO[bytes]", process.stdout)
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -162,7 +162,7 @@ class Judge:
         return None
 
     def close(self) -> None:
-        """End the process; a part that it judges ends with it. It may be called again."""
+        """End the process, and with it a part that is being judged. It may be called more than once."""
         process, self._process, self.has_torch = self._process, None, False
         if process is None:
             return

@@ -1,8 +1,8 @@
-"""Naming a cause only if it is proved: the course's own version of a wrong way must produce the same output on the same case.
+"""Proof of a cause before it is named: the course's own version of a wrong way must produce the same output on the same case.
 
 A judge that recognises a way by its effects may be mistaken, because another error can have the same effects. So a `Way` with
-`seen` is a suspicion. `settle` judges the solution with the change of this way. The learner sees the cause only if that gets
-the same verdict on the same case, with the same output; otherwise the learner sees what was observed.
+`seen` is a suspicion. `settle` judges the solution with the change of this way. The learner sees the cause only if the changed
+solution gets the same verdict on the same case, with the same output. Otherwise, the learner sees what was observed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 
 from gpucourse.judge.cases import is_list, plain
 
-MAX_ITEMS = 200  # of each list in an output that is compared; a longer one is sampled evenly
+MAX_ITEMS = 200  # items of each list in a compared output; a longer list is sampled evenly
 TOLERANCE, NEAR_ZERO = 1e-4, 1e-6  # relative, and absolute
 Answer = dict[str, Any]
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes with a verdict on a suspected way: its `change` to the solution, what was `seen`, and the part's `output`."""
+    """The additions to a verdict on a suspected way: the `change` to the solution, what was `seen`, and the part's `output`."""
 
     change: tuple[str, str]
     seen: str
@@ -31,7 +31,8 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
-    """Return the answer with its cause if that is proved, otherwise with what was seen; None if the asker went away meanwhile.
+    """Return the answer with its cause if the cause is proved, otherwise with what was seen; None if the asker ends in the
+    meantime.
 
     `judge` is called to judge another request.
     """
@@ -60,12 +61,12 @@ def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer],
 
 
 def _find_solution(request: Mapping[str, Any]) -> Path:
-    """Return the path of the course's solution of the judged file: beside the folder of its judges."""
+    """Return the path of the course's solution for the judged file, which is next to the folder of judges."""
     return Path(request["judge"]).parent.parent / "solutions" / Path(request["file"]).name
 
 
 def sample(value: Any) -> Any:
-    """Return an output in a form that JSON can hold: tensors as lists; long lists as their length and an even sample of
+    """Return an output in a form that JSON can store: tensors as lists, and long lists as their length and an even sample of
     items."""
     value = plain(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -79,7 +80,7 @@ def sample(value: Any) -> Any:
 
 
 def is_alike(output: Any, expected: Any) -> bool:
-    """Return whether two samples are the same output: numbers need only be close, because another order of sums may change
+    """Return whether two samples show the same output. Numbers need only be close, because summing in another order may change
     them."""
     if isinstance(output, dict) and isinstance(expected, dict):
         return output.keys() == expected.keys() and all(is_alike(output[key], expected[key]) for key in output)

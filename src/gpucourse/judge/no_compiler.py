@@ -1,6 +1,7 @@
-"""Keeping torch's compiler out of the process that judges: the first optimizer and the first DDP of a process import it.
+"""A way to keep torch's compiler out of the judging process. The first optimizer and the first DDP in a process would import
+it.
 
-It would add 2 to 4 seconds to each verdict, and no part compiles anything.
+The import would add 2 to 4 seconds to each verdict, and no part compiles anything.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 
 class NoCompiler(ModuleType):
-    """Replaces torch._dynamo: every attribute is another of these, a call does nothing, no function is compiled.
+    """A stand-in for torch._dynamo: each attribute is another stand-in, a call does nothing, and no function is compiled.
 
-    It is false if torch reads it as a setting.
+    As a condition, it is false: torch reads some attributes as settings.
     """
 
     def __init__(self, name: str) -> None:
@@ -22,7 +23,7 @@ class NoCompiler(ModuleType):
         self.__path__ = []  # a package, so that torch can import its submodules
 
     def disable(self, function: Callable[..., Any] | None = None, *_: Any, **__: Any) -> Any:
-        """Return the function unchanged or, as a decorator with arguments, a decorator that does so."""
+        """Return the function unchanged; with arguments only, return a decorator that does the same."""
         return function if function is not None else self.disable
 
     def __getattr__(self, name: str) -> NoCompiler:
@@ -31,23 +32,23 @@ class NoCompiler(ModuleType):
         return NoCompiler(f"{self.__name__}.{name}")
 
     def __call__(self, *_: Any, **__: Any) -> None:
-        """Do nothing: torch calls a switch of the compiler."""
+        """Do nothing. Torch calls this as a switch of the compiler."""
 
     def __bool__(self) -> bool:
-        """Return False: the setting that it replaces is off."""
+        """Return False: the replaced setting is off."""
         return False
 
     def __contains__(self, _item: object) -> bool:
-        """Return False: it contains nothing."""
+        """Return False: the stand-in contains nothing."""
         return False
 
     def __instancecheck__(self, _item: object) -> bool:
-        """Return False: nothing is an instance of a class that it replaces."""
+        """Return False: nothing is an instance of the replaced class."""
         return False
 
 
 def leave_compiler_out() -> None:
-    """Prevent imports of torch's compiler in this process. Do nothing if it is already imported."""
+    """Prevent imports of torch's compiler in this process. Do nothing if the compiler is already imported."""
     import torch
 
     if "torch._dynamo" not in sys.modules:

@@ -1,4 +1,4 @@
-"""The interface of a judge file: the learner's part, its functions, and comparisons that name the wrong way.
+"""The interface for judge files: the learner's part, its functions, and comparisons that name the wrong way.
 
 A judge file has a dictionary `WAYS` of the wrong ways that it recognises, and a function `judge(part)`. The function returns if
 the part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call`) if it is not.
@@ -37,8 +37,8 @@ class Way:
 
     `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
 
-    Leave `seen` out if `says` only reports what was seen. If `says` names a cause, and another error could have the same
-    effect, `seen` is the message for a learner whose output differs from that of the solution with this change.
+    Leave `seen` out if `says` only reports what was observed. If `says` names a cause, but another error could have the same
+    effect, `seen` is the message for a learner whose output differs from the output of the solution with this change.
     """
 
     says: str
@@ -48,9 +48,9 @@ class Way:
 
 @dataclass
 class Part:
-    """What the learner wrote: `file`, with the wrong ways that its judge recognises. `notes` are facts for the screen.
+    """The learner's part: its `file`, and the wrong ways that its judge recognises. `notes` are facts for the screen.
 
-    `metrics` is what a run of it measured, if it is judged after a run; else empty.
+    `metrics` contains the measurements of a run if the part is judged after a run; otherwise it is empty.
     """
 
     file: Path
@@ -58,7 +58,7 @@ class Part:
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
-    deadline: float = math.inf  # by the monotonic clock: when judging ends at the latest
+    deadline: float = math.inf  # when judging must end, by the monotonic clock
     times: float = 1.0  # factor on the time limit of ranks that import torch one by one
     _module: ModuleType | None = None
     _passed: list[Knobs] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Part:
         return module
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return the learner's function (or class) of that name. Raises Verdict if there is none."""
+        """Return the learner's function (or class) of that name. Raises Verdict if the file has no such function."""
         found_value = getattr(self.module, name, None)
         if callable(found_value):
             return found_value  # type: ignore[no-any-return]
@@ -115,8 +115,8 @@ class Part:
         )
 
     def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
-        """Return a function of a script that cannot be imported: its code alone, without decorators, with `names` as its
-        globals.
+        """Return a function of a script that cannot be imported. Only its code is executed, without decorators, with `names` as
+        its globals.
 
         Raises Verdict if the file has no such function.
         """
@@ -137,11 +137,11 @@ class Part:
             return function(*arguments, **named)
         except Verdict:
             raise
-        except BaseException as error:  # noqa: BLE001  # the learner's code may fail in any way, and the error is shown
+        except BaseException as error:  # noqa: BLE001  # the learner's code may raise anything, and the error is shown
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """Return the verdict on an error that came out of the learner's code. Prints the traceback from there on."""
+        """Return the verdict on an error from the learner's code, and print the traceback from the learner's first line on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
         place = self._where(error)
@@ -153,7 +153,7 @@ class Part:
         if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
             return Verdict("failed", "memory", f"{place}it asked for more memory than a part may have", case)
         if isinstance(error, ModuleNotFoundError):
-            complaint = f"{place}it imports {error.name}, which is missing: a part may import torch and what the exercise names"
+            complaint = f"{place}it imports {error.name}, which is missing: a part may import torch and the exercise's packages"
             return Verdict("failed", "no-library", complaint, case)
         self._show(error)
         if isinstance(error, EOFError) and "input" in self._line(error):
@@ -161,11 +161,11 @@ class Part:
         return Verdict("failed", "error", f"{place}{type(error).__name__}: {_describe(error)}", case)
 
     def is_own_fault(self, error: BaseException) -> bool:
-        """Return whether an error came out of the learner's file, wherever it was called from."""
+        """Return whether an error came from the learner's file, whoever called it."""
         return bool(self._frames(error))
 
     def _is_raised_here(self, error: BaseException) -> bool:
-        """Return whether the learner's file raised it, not a library that it called."""
+        """Return whether the learner's file itself raised the error, and not a library that it called."""
         frames = traceback.extract_tb(error.__traceback__)
         return bool(frames) and Path(frames[-1].filename) == self.file
 
@@ -177,23 +177,23 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """Return `my_ring.py:14: `, the last line of the learner's file on the way to the error; empty if there is none."""
+        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback; empty if there is none."""
         frames = self._frames(error)
         return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
 
     def _show(self, error: BaseException) -> None:
-        """Print the traceback from the learner's first line on: the frames above belong to the judge."""
+        """Print the traceback from the learner's first line on, because the frames above belong to the judge."""
         trace: Any = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
-        with suppress(Exception):  # for an exception that cannot be printed, or output that the part has closed
+        with suppress(Exception):  # the exception cannot be printed, or the part has closed the output
             lines = traceback.format_exception(type(error), error, trace, limit=MAX_LINES)
             sys.stdout.write("".join(line[:MAX_LINE] for line in lines))
 
     def wrong(self, way: str, case: str = "", *, output: Any = None, **values: object) -> Verdict:
         """Return the verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.
 
-        A way that has `seen` needs the `output` by which it is recognised, as numbers, texts, lists, dictionaries or tensors.
+        A way with `seen` needs the `output` by which it was recognised, as numbers, texts, lists, dictionaries or tensors.
         """
         description = self.ways[way]
         verdict = Verdict("failed", way, description.says.format(**values), case)
@@ -208,8 +208,8 @@ class Part:
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
         """Return if every case is right: numbers (and nested sequences of them, and tensors) within `tolerance` of the larger.
 
-        Otherwise raise Verdict: it names the wrong way that produces the learner's value in every case. If there is none, it
-        shows the simplest case that is wrong, beside the nearest that is right.
+        Otherwise raise Verdict, which names the wrong way that produces the learner's value in every case. If there is no such
+        way, it shows the simplest case that is wrong, next to the nearest case that is right.
         """
         wrong_cases = [case for case in cases if not same(case.given, case.right, tolerance)]
         if not wrong_cases:
@@ -227,9 +227,9 @@ class Part:
 
     @contextmanager
     def trying(self, knobs: Knobs) -> Iterator[None]:
-        """Judge one of several inputs in this block: inputs are tried one after the other, the simplest first.
+        """Judge one of several inputs in this block. Inputs are tried one after the other, simplest first.
 
-        A verdict without a known way then says which change to the input makes it pass, among the inputs tried before.
+        A verdict without a known way then says which change to the input makes it pass, judging by the inputs tried before.
         """
         try:
             yield
@@ -243,13 +243,13 @@ class Part:
         self._passed.append(knobs)
 
     def note(self, text: str) -> None:
-        """Add a fact for the screen: what was counted, how often it was tried."""
+        """Add a fact for the screen, such as a count or the number of tries."""
         self.notes.append(text)
 
     def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
         """Return what `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
 
-        Raises Verdict if a rank fails, or if they wait for each other longer than `limit_s` seconds.
+        Raises Verdict if a rank fails, or if the ranks wait for each other longer than `limit_s` seconds.
         """
         limit_s *= self.times
         left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can report where they are
@@ -257,8 +257,8 @@ class Part:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the text of an error, bounded, without places in C++; empty if the learner's exception class fails to produce
-    it."""
+    """Return the text of an error, of limited length and without places in C++; empty if the learner's exception class cannot
+    produce it."""
     try:
         return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]
     except Exception:  # noqa: BLE001

@@ -1,7 +1,8 @@
-"""Proof that a judge of the course is right: the delivered file is open, every solution passes, every wrong way is recognised.
+"""Proof that a judge of the course is right: the delivered file is open, every solution passes, and every wrong way is
+recognised.
 
-A file that runs as it is delivered, with an error to repair, fails its judge instead: a learner who changes a comment in it has
-repaired nothing.
+A file that is delivered with an error to repair runs, and fails its judge instead of being open: a learner who changes only a
+comment has repaired nothing.
 
 python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    prints the verdict on each version
 """
@@ -25,8 +26,8 @@ SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
 
 @dataclass(frozen=True)
 class Proof:
-    """One version of a part as it was judged: its name, the verdict, and what is wrong with that verdict; empty if nothing
-    is."""
+    """One version of a part as it was judged: its name, the verdict, and what is wrong with that verdict; empty if nothing is
+    wrong."""
 
     version: str
     answer: JudgeAnswer
@@ -48,10 +49,10 @@ def prove_fault(
     limit_s: float,
     sources: Mapping[str, Path],
 ) -> Iterator[Proof]:
-    """Judge the `file` of an exercise in several versions: with a fault in its code (`change`: the old and the new text), as it
-    is in the course, and after each of the REPAIRS that its judge names.
+    """Judge the `file` of an exercise in several versions: with a fault in its code (`change` is the old and the new text), as
+    it is in the course, and after each of the REPAIRS that its judge names.
 
-    `sources` are all files of the exercise. A judge that reads metrics has RUNS.
+    `sources` contains all files of the exercise. A judge that reads metrics has RUNS.
     """
     loaded, complaint = _load(judge_file, ())
     if loaded is None:
@@ -66,7 +67,7 @@ def prove_fault(
     ]
     with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
         copy = Path(folder)
-        for name, source in sources.items():  # with the files that the copy may import beside it
+        for name, source in sources.items():  # with the files next to it that the copy may import
             (copy / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source, copy / name)
         for version, text in versions:
@@ -81,10 +82,10 @@ def prove_fault(
 
 
 def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
-    """Return the judge file as a module, and an empty text; None, and the reason, if it cannot be loaded."""
+    """Return the judge file as a module and an empty text; if it cannot be loaded, return None and the reason."""
     try:
         loaded = load_judge(judge_file, more)
-    except Exception as error:  # noqa: BLE001  # a file that an author is writing may fail in any way
+    except Exception as error:  # noqa: BLE001  # an author's unfinished file may raise anything
         return None, f"cannot be loaded: {type(error).__name__}: {error}"
     return (loaded, "") if hasattr(loaded, "WAYS") else (None, "has no WAYS")
 
@@ -92,9 +93,9 @@ def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
 def prove(
     judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, extent: Literal["all", "brief", "rest"] = "all"
 ) -> Iterator[Proof]:
-    """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
+    """Judge every version of the learner's `file` in the course. `shared` is the folder that all exercises use.
 
-    `extent`: `brief` is the file as delivered and the solution; `rest` the other solution and every wrong way.
+    `extent`: `brief` means the file as delivered and the solution; `rest` means the other solution and every wrong way.
     """
     loaded, fault = _load(judge_of(file), (file.parent, shared))
     if loaded is None:

@@ -1,6 +1,6 @@
-"""Several ranks in a real gloo process group, for a judge: forks of its process, which has already imported torch, or new
-processes where it must not fork. It also has what all processes of a judge share: how they end with their parent, and how they
-report where they are."""
+"""Several ranks in a real gloo process group, for a judge. They are forks of its process, which has already imported torch, or
+new processes where it must not fork. This file also contains what all processes of a judge need: to end with their parent, and
+to report the line that they are executing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, Connection], BaseProcess]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # this long with this little processor time on all ranks: they wait for each other
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # after this long with this little processor time on all ranks, they wait for each other
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
-_SET_DEATH_SIGNAL = 1  # of Linux' prctl
+_SET_DEATH_SIGNAL = 1  # for Linux's prctl
 
 
 def end_with_parent(limit_s: float) -> None:
-    """Make this process end when its parent does, and in any case some time after its limit."""
+    """Make this process end with its parent, and in any case some time after its limit."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -45,7 +45,7 @@ def end_with_parent(limit_s: float) -> None:
 
 
 def line_of_stack(stack: Path, name: str) -> str:
-    """Return `my_ring.py:14` from what faulthandler wrote: the innermost line of the file of that name; empty if there is
+    """Return `my_ring.py:14` from faulthandler's output: the innermost line of the file with that name; empty if there is
     none."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
@@ -64,11 +64,12 @@ class _RankProcess:
 
 
 def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str, *, start: Start | None = None) -> list[Any]:
-    """Return what `body(rank, size)` returns on every rank, in order; `call` is `Part.call`, `file_name` the learner's file.
+    """Return the values of `body(rank, size)` on all ranks, in order. `call` is `Part.call`, and `file_name` the learner's
+    file.
 
-    Each rank is a fork, or the process that `start` starts from its number, the folder and the pipe for its answer.
+    Each rank is a fork, or the process that `start` starts from the rank's number, the folder and the pipe for its answer.
 
-    Raises Verdict if a rank failed, or if they wait for each other, or did not end in time.
+    Raises Verdict if a rank failed, if the ranks wait for each other, or if they did not end in time.
     """
 
     def fork(number: int, folder: Path, writer: Connection) -> BaseProcess:
@@ -90,7 +91,8 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
 
 def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool) -> BaseProcess:
-    """Start a fork that calls `target`, or a `fresh` process that imports what it needs and shares nothing; return it."""
+    """Start and return a process that calls `target`: a fork, or a `fresh` process that shares nothing and imports what it
+    needs."""
     context = multiprocessing.get_context("spawn") if fresh else multiprocessing.get_context("fork")
     process = context.Process(target=target, args=arguments)
     process.start()
@@ -111,7 +113,7 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers:
             answers.close()
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
-            signal.pause()  # its sockets stay open, so that the others wait for it, or fail for another reason
+            signal.pause()  # its sockets stay open, so that other ranks wait for it or fail for another reason
     finally:
         os._exit(1)
 
@@ -119,7 +121,7 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers:
 def _pack(result: tuple[str, Any]) -> bytes:
     try:
         return pickle.dumps(result)
-    except Exception as error:  # noqa: BLE001  # a value of the learner may fail to pickle in any way
+    except Exception as error:  # noqa: BLE001  # pickling a learner's value may raise anything
         return pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
 
 
@@ -144,7 +146,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
         for pipe in wait(list(waiting), _LOOK_S):
             rank = waiting.pop(cast("Connection", pipe))
             try:
-                answer = pickle.loads(rank.answers.recv_bytes())  # noqa: S301  # from a process of this very judge
+                answer = pickle.loads(rank.answers.recv_bytes())  # noqa: S301  # from a process of this judge
             except (EOFError, OSError):
                 raise Verdict("failed", "crash", f"rank {rank.number} of {len(ranks)} ended without an answer") from None
             if answer[0] == "verdict":
@@ -167,7 +169,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
 
 @dataclass
 class QuietSpan:
-    """Detects that ranks only wait for each other: those that have not answered have used hardly any processor time for QUIET_S
+    """Detects that ranks only wait for each other: the ranks without an answer have used hardly any processor time for QUIET_S
     seconds."""
 
     since: float
@@ -175,8 +177,9 @@ class QuietSpan:
     used_s: float = 0.0
 
     def look(self, now: float, ranks: int, spent_s: float) -> bool:
-        """Return whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0:
-        the system does not report it). An answer begins a new span: a rank that waited for it has had no time to continue."""
+        """Return whether the ranks are quiet. `ranks` have not answered, and have used `spent_s` of processor time together
+        (below 0 if the system does not report it). Each answer begins a new span, because a rank that waited for it has had no
+        time to continue."""
         has_changed = ranks != self.ranks
         span_s = now - self.since
         quiet = not has_changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
@@ -191,11 +194,12 @@ def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
 
 
 def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str, *, quiet: bool) -> str:
-    """Describe which ranks wait, and at which line of the learner's file; only if it is quiet is it certain that they wait."""
+    """Describe which ranks wait, and at which line of the learner's file. It is certain that they wait only if they are
+    `quiet`."""
     for rank in waiting:
         with suppress(ProcessLookupError):
             os.kill(rank.process.pid or 0, signal.SIGUSR1)
-    time.sleep(0.2)  # each writes where it is
+    time.sleep(0.2)  # each rank writes its place
     places: dict[str, list[int]] = {}
     for rank in waiting:
         places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Verdict(Exception):
-    """How a part was judged: `word` is passed, failed, open or error. `way` is the wrong way's name, `case` the input.
+    """The result for a part: `word` is passed, failed, open or error. `way` is the wrong way's name, and `case` the input.
 
     `suspicion` is set if the way is not proved: see `counterfactual`.
     """
@@ -14,5 +14,5 @@ class Verdict(Exception):
     suspicion: dict[str, Any] | None = None
 
     def __init__(self, word: str, way: str = "", sentence: str = "", case: str = "") -> None:
-        super().__init__(word, way, sentence, case)  # all of them, so that a copy can be made in another process
+        super().__init__(word, way, sentence, case)  # all arguments, so that another process can make a copy
         self.word, self.way, self.says, self.case = word, way, sentence, case

@@ -1,4 +1,4 @@
-"""`answer`: accepts the learner's answers, judges them at once if that is possible, and keeps them in `deliverables/`."""
+"""`answer`: accepts the learner's answers, judges them immediately if possible, and keeps them in `deliverables/`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(kw_only=True)
 class Answering:
-    """A session of answering the questions of one exercise: the answers so far, and the run that numbers are compared with."""
+    """The questions of one exercise as they are being answered, with the answers so far and the run that numbers are compared
+    with."""
 
     exercise: Exercise
     record: RunRecord | None
@@ -31,13 +32,13 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the run that the answers are about; empty if there is none."""
+        """Return the mode of the run that the answers refer to; empty if there is no run."""
         return self.record.mode if self.record else ""
 
 
 def begin(context: Context, exercise_id: str, run: str | None = None) -> Answering:
-    """Return the questions of an exercise, with the answers so far. `run`: the run that they are about, else the newest good
-    one. Raises UnknownName, UsageError for an exercise without questions, MissingError if a question asks about a run and none
+    """Return the questions of an exercise, with the answers so far. They refer to `run`, or by default to the newest good run.
+    Raises UnknownName, UsageError for an exercise without questions, and MissingError if a question refers to a run and none
     has succeeded yet."""
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
@@ -56,7 +57,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
 
 
 def question_of(answering: Answering, name: str) -> Question:
-    """Return the question of that name. Raises UnknownName with the nearest ones."""
+    """Return the question of that name. Raises UnknownName with the most similar names."""
     by_id = {question.id: question for question in answering.exercise.questions}
     if name not in by_id:
         exercise = answering.exercise.id
@@ -65,10 +66,10 @@ def question_of(answering: Answering, name: str) -> Question:
 
 
 def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
-    """Return what an answer would be worth.
+    """Return the result that an answer would have.
 
-    Raises ValueError, with the reason, if it is not of the question's kind; MissingError if the question reads files of
-    the run that are damaged or have changed since it ended.
+    Raises ValueError, with the reason, if the answer does not fit the kind of question; MissingError if the question reads
+    files of the run that are damaged or have changed since it ended.
     """
     needs_run = bool(question.reads) or question.evidence == "gpu"
     run_evidence, gpu = evidence.read_run_evidence(paths, answering.record) if answering.record and needs_run else (None, False)
@@ -76,9 +77,9 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 
 
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
-    """Store answers; return every question with what its answer is worth. Null withdraws an answer.
+    """Store answers, and return every question with the result of its answer. Null withdraws an answer.
 
-    Raises UnknownName, and UsageError for an answer that is not of the question's kind; then nothing is stored.
+    Raises UnknownName, or UsageError if an answer does not fit the kind of its question; nothing is then stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():
@@ -104,7 +105,7 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
-    """Count the answers in the handed-in sheet as submitted; return every question with what its answer is worth. Raises
+    """Treat the answers in the handed-in sheet as submitted, and return every question with the result of its answer. Raises
     ManifestError, StorageError."""
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context.paths, exercise)
@@ -113,7 +114,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
-    """Store the answers of a sheet. Raises ManifestError, UsageError; then nothing is stored."""
+    """Store the answers of a sheet. If it raises ManifestError or UsageError, nothing is stored."""
     sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)
@@ -122,7 +123,7 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
 
 
 def template(paths: WorkspacePaths, answering: Answering) -> Path:
-    """Write the sheet to fill in, with the answers so far; return its path."""
+    """Write the answer sheet, with the answers so far, and return its path."""
     run = answering.pinned or (answering.record.id if answering.record else None)
     path = paths.answers(answering.exercise.id)
     write_sheet(path, answering.exercise, answering.answers, run)

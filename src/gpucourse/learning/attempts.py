@@ -1,4 +1,4 @@
-"""Every attempt at a choice or a number, kept beside the answers: `deliverables/<exercise>/attempts.json`."""
+"""Every attempt at a choice or a number, kept next to the answers: `deliverables/<exercise>/attempts.json`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def count_wrong(attempts: Attempts, result: AnswerResult) -> int:
 
 
 def add_attempts(paths: WorkspacePaths, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
-    """Store the answers to choices and numbers, each answer once. `run`: the run that they are about. Raises StorageError."""
+    """Store the answers to choice and number questions, each answer once. `run` is the run that they refer to. Raises
+    StorageError."""
     with hold_lock(paths.lock("attempts"), f"answer {exercise_id}"):
         attempts = read_attempts(paths, exercise_id)
         new = [

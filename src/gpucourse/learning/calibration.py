@@ -1,4 +1,4 @@
-"""The learner's calibration over the course: predictions against measurements, one point for each exercise."""
+"""The learner's calibration over the course: predictions compared with measurements, one point for each exercise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: s
 
 
 def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
-    """Return a chapter with the first prediction of each exercise beside its measurement; no chapter if nothing was
+    """Return a chapter that compares the first prediction of each exercise with its measurement; no chapter if nothing was
     predicted."""
     pairs = [
         (exercise, predictions[0])
@@ -67,7 +67,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
         Chapter(
             id="calibration",
             title=_TITLE,
-            text="The first prediction of each exercise, made before its run, beside what the run measured.",
+            text="The first prediction of each exercise, made before its run, next to what the run measured.",
             grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
             pictures=draw_or_warn(context.watch, _PLOT, {"predictions": points}, subtitle, draw) if points else (),
             sources=tuple(item.record.id for _, item in pairs),
@@ -78,7 +78,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
 def draw_or_warn(
     watch: Watcher, plot: Plot, metrics: Mapping[str, Any], subtitle: str, draw: DrawPicture
 ) -> tuple[Picture, ...]:
-    """Return the picture of a plot; none, with a warning, if there is nothing to draw."""
+    """Return the picture of a plot. If there is nothing to draw, warn and return no picture."""
     try:
         return (draw(plot, metrics, subtitle),)
     except MissingError as error:

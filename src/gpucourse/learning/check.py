@@ -1,4 +1,4 @@
-"""`check`: judges the evidence of runs again, by the current checks of the course; an exercise that no longer passes loses its
+"""`check`: judges the evidence of runs again, by the current checks of the course. An exercise that no longer passes loses its
 mark."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Recheck:
-    """One exercise after the check: its verdict now, and the word that it had before. `missing`: the deliverables that are
+    """One exercise after the check: its new verdict, and the word of its old one. `missing` lists the deliverables that are
     missing."""
 
     exercise: str
@@ -33,14 +33,14 @@ class Recheck:
 
     @property
     def has_regressed(self) -> bool:
-        """Return whether it passed before and does not pass now."""
+        """Return whether the exercise passed before and does not pass now."""
         return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
 
 
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of an exercise again: the named one, else the newest that succeeded.
+    """Judge a run of an exercise again: `run`, or by default the newest run that succeeded.
 
-    Raises MissingError if there is none; UnknownName and UsageError for a name that fits no good run of it.
+    Raises MissingError if there is none; UnknownName or UsageError if `run` names no good run of the exercise.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     record = (
@@ -63,12 +63,12 @@ def is_script(paths: WorkspacePaths, name: str) -> bool:
 
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of the learner's own script again, by the checks that the run had: the named one, else the newest that
+    """Judge a run of the learner's own script again, by the checks that the run had: `run`, or by default the newest run that
     succeeded.
 
-    Raises MissingError if no run had checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
+    Raises MissingError if no run had checks; DamagedFile; UnknownName or UsageError if `run` names no such run.
     """
-    records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
+    records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share this folder
     good = [record for record in records if record.brings_checks and record.subject == Path(name).name]
     good = [record for record in good if record.is_of_script(name)] or good
     if run is not None:
@@ -88,14 +88,14 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 
 def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
-    """Return the other scripts of that name, in other folders, that have runs: they share the folder of runs."""
+    """Return the scripts in other folders that have this script's name and runs; their runs are in the same folder."""
     records = runs.readable(paths, record.folder)[0]
     scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
     return sorted(scripts - {record.own_script})
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge again the run that counts for every exercise, and remove the mark of each that no longer passes."""
+    """Judge again the run that counts for each exercise, and remove the mark of each exercise that no longer passes."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
@@ -121,7 +121,7 @@ def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, ver
     """Store the verdict with the run, and seal it if the record has not changed since the run ended."""
     try:
         document: object = read_json(files.hashes)
-    except MissingError:  # damaged: then the record counts as changed
+    except MissingError:  # damaged, so the record counts as changed
         document = None
     untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
@@ -139,7 +139,7 @@ def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> 
 def _judge_run(
     paths: WorkspacePaths, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
-    """Return the verdict on a run; a file that is damaged, or has changed since the run ended, adds a check that did not
+    """Return the verdict on a run. A file that is damaged, or has changed since the run ended, adds a check that did not
     pass."""
     changed = seals.find_changed_files(runs.files_of(paths, record))
     try:
@@ -157,12 +157,12 @@ def _judge_run(
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that is gone or, with `is_own_script`, that ran a script of the learner; None if there was
+    """Return the verdict for a run that is gone, or with `is_own_script` for a run of a learner's own script; None if there was
     no verdict."""
     if stored is None:
         return None
     hint = f"run it again: gpucourse run {stored.exercise}"
-    reason = _extra("run", "The run is there", "error", f"run {stored.run} is gone", "its folder under runs/", hint)
+    reason = _extra("run", "The run still exists", "error", f"run {stored.run} is gone", "its folder under runs/", hint)
     if is_own_script:
         ran = f"run {stored.run} ran a script of your own"
         reason = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
@@ -170,7 +170,7 @@ def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVer
 
 
 def _mark(paths: WorkspacePaths, exercise: Exercise, verdict: ExerciseVerdict) -> None:
-    """Hand in the verdict if it is about the run that is already handed in, if none is, or if that run is gone."""
+    """Hand in the verdict if its run is already handed in, if no run is handed in, or if the handed-in run is gone."""
     path = paths.verdict(exercise.id)
     handed_in = results.read_handed_in_verdict(paths, exercise.id)
     if handed_in is None or handed_in.run == verdict.run or not paths.run(exercise.id, handed_in.run).record.exists():

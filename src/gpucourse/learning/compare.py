@@ -1,4 +1,5 @@
-"""`compare`: runs of one exercise side by side, with values, differences and charts, kept with the deliverables."""
+"""`compare`: puts runs of one exercise side by side, with values, differences and charts, and keeps these with the
+deliverables."""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ from gpucourse.workspace.paths import WorkspacePaths
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
 
-_PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another one, not a separate value
+_PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another column, not a separate value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Runs side by side. `labels` names each in the tables and charts by what distinguishes it from the others. `conclusion`:
-    what the differences show, in a sentence or two. `repeat`: the command that shows how much of them is noise; empty if there
-    is none."""
+    """Runs side by side. `labels` names each run in the tables and charts by what distinguishes it from the others.
+    `conclusion` says in a sentence or two what the differences show. `repeat` is the command that shows how much of the
+    differences is noise; empty if there is none."""
 
     exercise: str
     title: str
@@ -59,10 +60,11 @@ class Comparison:
 
 
 def compare(context: Context, run_names: Sequence[str]) -> Comparison:
-    """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`. Runs of one script
-    of the learner are compared by what the script wrote; nothing is stored.
+    """Put runs of one exercise side by side, and store charts and tables in `deliverables/<exercise>/comparison*`. Runs of one
+    of the learner's scripts are compared by what the script wrote, and nothing is stored.
 
-    Raises UnknownName, UsageError (fewer than two, of different exercises or scripts), MissingError (a run without metrics).
+    Raises UnknownName, UsageError (fewer than two runs, or runs of different exercises or scripts), MissingError (a run without
+    metrics).
     """
     records = [runs.find(context.paths, name) for name in run_names]
     records = list({record.id: record for record in records}.values())
@@ -112,7 +114,7 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
     many = len({record.own_script for record in records})
     return Comparison(
         exercise=records[0].subject,
-        title="your own script" if many == 1 else f"{many} scripts of your own with one name",
+        title="your own script" if many == 1 else f"{many} scripts of your own with the same name",
         mode=mode,
         labels=labels,
         records=tuple(records),
@@ -138,8 +140,8 @@ def _may_be_noise(rows: Rows) -> bool:
 
 
 def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
-    """Return which settings differ, and how many differences are larger than the spreads, may be noise, or have an unknown
-    spread."""
+    """Return sentences on which settings differ, and how many differences are larger than the spreads, may be noise, or have an
+    unknown spread."""
     settings = _list_settings(records)
     first = f"Set differently: {', '.join(settings)}." if settings else "The settings are the same in all runs."
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
@@ -183,7 +185,7 @@ def _repeat(exercise: Exercise, record: RunRecord) -> str:
 
 
 def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
-    """Return a table of the rows that differ, with a column for each run; its note says how many are the same."""
+    """Return a table of the rows that differ, with a column for each run; its note says how many rows are the same."""
     cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
     same, marks = len(rows) - len(cells), set[str]().union(*(row.list_marks() for row in rows))
     notes = [
@@ -202,7 +204,7 @@ def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> G
 
 
 def _tell_values(row: ComparedRow) -> tuple[str, ...]:
-    """Return the values of a row and the difference of each from the first one: for two runs, the difference has its own
+    """Return the values of a row and the difference of each from the first. For two runs, the difference has a separate
     cell."""
     first, *following = (value.text if value else grids.NOTHING for value in row.values)
     differences = row.list_differences()[1:]
@@ -222,7 +224,7 @@ def _metrics(paths: WorkspacePaths, record: RunRecord) -> Mapping[str, Any]:
 
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a label for each run from what differs: device, number of ranks, parameters; otherwise the end of its id."""
+    """Return a label for each run from what differs: device, number of ranks or parameters; otherwise, the end of its id."""
     scripts = name_subjects(records)
     facts = {
         record.id: {

@@ -1,5 +1,5 @@
-"""The learner's own copies of the exercises: `init` makes them; `reset` puts the course's files of an exercise back, and keeps
-a copy of what the learner had."""
+"""The learner's own copies of the exercises: `init` makes them; `reset` restores the course's files of an exercise, and keeps a
+copy of the learner's files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """The restored files, each with the path of the learner's copy, None if there was none. Empty: no file was changed."""
+    """The restored files, each with the path of the copy of the learner's file, or None if there was no such file. Empty if no
+    file was changed."""
 
     exercise: Exercise
     files: dict[str, Path | None]
 
 
 def reset(context: Context, exercise_id: str) -> Reset:
-    """Restore every file that an exercise sends to the nodes, including those that it shares with others, and the learner's
-    parts.
+    """Restore the learner's parts and every file that an exercise sends to the nodes, including files that it shares with other
+    exercises.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """

@@ -1,4 +1,4 @@
-"""`report --of course`: what was learned, module by module, in the learner's own words, code and pictures."""
+"""`report --of course`: what the learner learned, module by module, in their own words, code and pictures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CourseReport:
 
 
 def report_course(context: Context, author: str) -> CourseReport:
-    """Write what the learner ran, wrote, answered and predicted as one page of Markdown, with the pictures beside it.
+    """Write one page of Markdown about what the learner ran, wrote, answered and predicted, with the pictures next to it.
 
     Raises MissingError if there is nothing to report yet, StorageError.
     """
@@ -101,7 +101,7 @@ def _describe_run(paths: WorkspacePaths, exercise: Exercise, evidence: ExerciseE
 
 
 def _describe_answer(answer: AnswerResult) -> Iterator[str]:
-    """Yield the question and the learner's words; if they were compared, also whether they were right."""
+    """Yield the question and the learner's answer; if the answer was compared, also say whether it was right."""
     verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
     yield from (f"**{answer.text.strip()}**", "")
     words = escape_words(f"{answer.answer}{verdict}".strip())
@@ -110,5 +110,5 @@ def _describe_answer(answer: AnswerResult) -> Iterator[str]:
 
 
 def _find_backticks(text: str) -> list[str]:
-    """Return every sequence of backticks in a text: the fence around the text must be longer."""
+    """Return every sequence of backticks in a text. The fence around the text must be longer than all of them."""
     return "".join(letter if letter == "`" else " " for letter in text).split()

@@ -28,13 +28,14 @@ class CheckedCourse:
 
 
 def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
-    """Lint the course in `folder`, or the current one; with `run` also run its exercises: those of `modules`, or all if it is
-    empty.
+    """Lint the course in `folder`, or the current course. With `run`, also run its exercises: those of `modules`, or all if
+    `modules` is empty.
 
-    Raises UntrustedFolder before it runs anything of a course that others may write to, UsageError for an unknown module.
+    Raises UntrustedFolder before it runs anything from a course that other users may write to; UsageError for an unknown
+    module.
     """
     environ = {OVERRIDE: str(folder)} if folder is not None else os.environ
-    if run and (course := find_named_course(environ)) is not None:  # without `run` nothing of it is executed
+    if run and (course := find_named_course(environ)) is not None:  # without `run`, nothing in the course is executed
         require_course(course, os.environ)
     catalog = load(find_chosen_course(folder))
     complaints = lint(catalog)
@@ -44,5 +45,5 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
 
 
 def find_chosen_course(folder: Path | None) -> CourseFolders:
-    """Return the course in `folder`, or the current one if that is None. Raises MissingError."""
+    """Return the course in `folder`, or the current course if `folder` is None. Raises MissingError."""
     return find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT)

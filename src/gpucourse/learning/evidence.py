@@ -1,4 +1,4 @@
-"""The evidence of an exercise: the run that counts, judged again, and the answers, the files and the seal of that run."""
+"""The evidence of an exercise: the run that counts, judged again, with its answers, its files and its seal."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
-    """Return the run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that
-    succeeded and was judged. A script of the learner counts for no exercise."""
+    """Return the run that counts for an exercise: the newest good run, whose verdict is handed in, or else the newest run that
+    succeeded and was judged. A learner's own script counts for no exercise."""
     verdict = read_handed_in_verdict(paths, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
@@ -50,8 +50,8 @@ def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecor
 
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
-    """Return the runs that can be evidence for an exercise, oldest first. One that cannot be read is left out if others can;
-    raises MissingError, NewerFormat if none is left."""
+    """Return the runs that can be evidence for an exercise, oldest first. A run that cannot be read is left out if there are
+    others; otherwise raises MissingError or NewerFormat."""
     records, errors = runs.readable(paths, exercise.id)
     evidence_records = [record for record in records if record.is_evidence]
     if errors and not evidence_records:
@@ -60,8 +60,8 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 
 
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
-    """Return the run of an exercise whose id a person typed. Raises UnknownName, MissingError for a record that cannot be read,
-    UsageError for a run of another exercise, for one that did not succeed, and for a script of the learner."""
+    """Return the run of an exercise with the id that a person typed. Raises UnknownName; MissingError if its record cannot be
+    read; UsageError if it is a run of another exercise, did not succeed, or ran a learner's own script."""
     record = runs.find(paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
@@ -78,10 +78,11 @@ def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRec
 
 
 def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) -> tuple[AnswerResult, ...]:
-    """Return every question with what the handed-in answer is worth; one that cannot be read counts as open, with the reason.
+    """Return every question with the result of its handed-in answer. An answer that cannot be read counts as open, with the
+    reason.
 
     `in_sheet`: include answers that are in the sheet but not submitted yet, as if each were the first attempt. If the run's
-    files are damaged or have changed since it ended, only the answers that are about the run cannot be compared.
+    files are damaged or have changed since it ended, only the answers that refer to the run cannot be compared.
     """
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     attempts = None if in_sheet else read_attempts(context.paths, exercise.id)
@@ -123,7 +124,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
 
 def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
-    """Return what answers about a run are compared with, and whether the run used a GPU.
+    """Return the evidence that answers about a run are compared with, and whether the run used a GPU.
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """
@@ -137,7 +138,7 @@ def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping
 
 
 def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
-    """Return the run that the handed-in answers are about; None if there is none, or the sheet cannot be read."""
+    """Return the run that the handed-in answers refer to; None if there is no such run, or if the sheet cannot be read."""
     try:
         sheet = load_sheet(paths.answers(exercise.id), exercise)
     except ManifestError:
@@ -146,12 +147,12 @@ def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
 
 
 Judgements = Mapping[tuple[str, str], Judgement]
-"""The newest judgement on each text, by the question and the digest of the words."""
+"""The newest judgement on each text, by the question and the digest of the text."""
 
 
 def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
-    """Return what the reviewer who has opened this work said of it, from the reviewer's own workspace; empty if there is no
-    reviewer.
+    """Return the judgements that the reviewer who opened this work has made, from the reviewer's own workspace; empty if there
+    is no reviewer.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
@@ -164,9 +165,9 @@ def _read_newest_judgements(path: Path) -> Judgements:
 
 
 def gather(context: Context, exercise: Exercise, *, thorough: bool, with_prediction: bool = True) -> ExerciseEvidence:
-    """Return all evidence of an exercise. `thorough`: compare every file of the run with its seal, not only the small ones that
-    checks read. `with_prediction`: include predictions, which count only for points and need the record of every run. Damaged
-    files are reported in `trouble`, and count for nothing."""
+    """Return all evidence of an exercise. `thorough`: compare every file of the run with its seal, not only the small files
+    that checks read. `with_prediction`: include the prediction, which matters only for points and requires reading the record
+    of every run. Damaged files are reported in `trouble`, and count for nothing."""
     trouble = ""
     record = None
     try:
@@ -213,8 +214,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
 
 
 def review_parts(context: Context, exercise: Exercise, results: Iterable[PartResult]) -> dict[str, PartReview]:
-    """Return, by the id of each handed-in part, what is known besides its verdict: whether it is a solution of the course,
-    whether only the learner's computer judged it, and what the reviewer says of this very file."""
+    """Return further facts about each handed-in part, by its id: whether it is a solution of the course, whether only the
+    learner's computer judged it, and how the reviewer judged exactly this file."""
     parts = {part.id: part for part in exercise.yours}
     try:
         judgements = read_judgements(context.reviewed, exercise.id)
@@ -234,8 +235,8 @@ def review_parts(context: Context, exercise: Exercise, results: Iterable[PartRes
 
 
 def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdict | None) -> list[PartResult]:
-    """Return the handed-in parts; for one that passed in a run, what that run's seal and checks say now. `verdict` is
-    the one on the run that counts, so that it is not computed twice."""
+    """Return the handed-in parts. For a part that passed in a run, the result is what that run's seal and checks show now.
+    `verdict` is the verdict on the run that counts, so that it is not computed twice."""
 
     def confirm(part: LearnerPart, result: PartResult) -> PartResult:
         if result.verdict != "passed" or not result.run:
@@ -251,9 +252,9 @@ def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdic
 def _confirm_in_run(
     context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, verdict: ExerciseVerdict | None
 ) -> PartResult:
-    """Return the result with what the run's checks about the part say now. Raises MissingError for a damaged file."""
+    """Return the result, updated by what the run's checks of the part show now. Raises MissingError for a damaged file."""
     record = runs.read(context.paths, exercise.id, result.run)
-    if record is None:  # removed since it was found
+    if record is None:  # the run was removed after it was found
         return make_doubtful(result, f"its run {result.run} is not here")
     files = runs.files_of(context.paths, record)
     file = files.yours_file(part.file).relative_to(files.folder).as_posix()
@@ -283,7 +284,8 @@ def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunR
 def _weigh_attempts(
     judge_answer: Callable[[Question, int], AnswerResult], question: Question, attempts: Attempts | None
 ) -> AnswerResult:
-    """Return what an answer is worth after the attempts before it; open if it was never submitted."""
+    """Return the result of an answer, with credit that depends on the earlier attempts; open if the answer was never
+    submitted."""
     result = judge_answer(question, 0)
     if attempts is None or result.verdict not in JUDGED:
         return result
@@ -296,7 +298,7 @@ _NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"
 
 
 def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the titles of the deliverables that are present and unchanged since the run, by its `seal`."""
+    """Return the titles of the deliverables that are present and, according to the run's `seal`, unchanged since the run."""
     files, folder = runs.files_of(paths, record), paths.deliverables(exercise.id)
     titles: list[str] = []
     for deliverable in exercise.deliverables:

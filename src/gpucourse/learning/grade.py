@@ -1,7 +1,7 @@
 """`grade`: applies the rubric to the evidence of every exercise, and records a person's judgement of free text.
 
-A judgement earns points if a reviewer made it on a bundle (`Context.reviewed`); it is kept in the reviewer's workspace. A
-learner's own judgement is kept in the learner's workspace; it is shown, but earns no points.
+A reviewer's judgement on a bundle (`Context.reviewed`) earns points, and is kept in the reviewer's workspace. A learner's own
+judgement is kept in the learner's workspace; it is shown but earns no points.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """An item that a person must judge: a free text, or a part that is a solution of the course. `id` is that of the question
-    or the part, `text` the question, `answer` what the learner wrote."""
+    """An item that a person must judge: a free text, or a part that copies a solution of the course. `id` is the id of the
+    question or the part, `text` the question, and `answer` the learner's answer."""
 
     exercise: str
     id: str
@@ -49,9 +49,9 @@ class Pending:
 
 
 def grade(context: Context, *, thorough: bool = True) -> Grade:
-    """Return every point, from the evidence in the workspace. `thorough`: compare every file of a run with its seal.
+    """Return the whole grade, from the evidence in the workspace. `thorough`: compare every file of a run with its seal.
 
-    Raises ManifestError if the rubric is wrong.
+    Raises ManifestError if the rubric has errors.
     """
     modules = context.catalog.modules
     rubric = read_rubric(context.folders.modules)
@@ -63,7 +63,7 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 
 
 def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
-    """Return the title of an exercise or a module, by its number, and its share of the grade. Raises UnknownName, and the
+    """Return the title of an exercise or a module, given its number, and its part of the grade. Raises UnknownName, and the
     errors of `grade`."""
     if "." in name:
         exercises: Sequence[Exercise] = (context.catalog.exercise(name)[1],)
@@ -75,7 +75,7 @@ def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
 
 
 def _gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
-    """Return the evidence of an exercise, with what is known of the learner's parts."""
+    """Return the evidence of an exercise, with the facts about the learner's parts."""
     exercise_evidence = evidence.gather(context, exercise, thorough=thorough)
     return replace(exercise_evidence, part_reviews=evidence.review_parts(context, exercise, exercise_evidence.parts))
 
@@ -85,14 +85,14 @@ def _quiz_score(context: Context) -> QuizScore | None:
         return quiz.score(context)
     except NewerFormat:
         raise
-    except MissingError as error:  # the other points do not depend on it
+    except MissingError as error:  # the other points do not depend on the quiz
         context.watch(Note(text=f"the quiz is not counted: {error.what}; {error.hint}", level="warning"))
         return None
 
 
 def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
-    """Return every free text that this reviewer, or this learner, has not judged yet, and for a reviewer every part that is a
-    solution of the course, in the order of the course; for one exercise, or all."""
+    """Return every free text that this reviewer, or this learner, has not judged yet, in the order of the course. For a
+    reviewer, also return every part that copies a solution of the course. `exercise_id` limits the list to one exercise."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
@@ -122,7 +122,7 @@ def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
         review = reviews.get(result.id)
         if review is not None and review.is_solution and review.share is None:
             file = context.paths.yours_file(exercise.id, result.file)
-            text = f"{result.title}, {result.file}: its code is that of a solution of the course. Does it count?"
+            text = f"{result.title}, {result.file}: its code is the same as that of a solution of the course. Does it count?"
             yield Pending(
                 exercise=exercise.id, id=result.id, text=text, answer=file.read_text("utf-8", "replace"), is_code=True
             )
@@ -131,7 +131,7 @@ def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
 def judgement(
     context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = ""
 ) -> tuple[str, Judgement]:
-    """Return a person's judgement of one free text or part, to be stored with `keep`. `share` is how good it is, from 0 to 1.
+    """Return a person's judgement of one free text or part, to be stored with `keep`. `share` is its quality, from 0 to 1.
 
     Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
@@ -154,15 +154,16 @@ def judgement(
 
 
 def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
-    """Return the digest of the handed-in file of a part. Raises UsageError if there is none, or if the learner judges it."""
+    """Return the digest of the handed-in file of a part. Raises UsageError if there is no file, or if the person is the
+    learner."""
     if context.reviewed is None:
         raise UsageError(
-            f"{exercise.id} {part} is a part: an instructor judges it, on your bundle",
+            f"{exercise.id} {part} is a part: an instructor judges it in your bundle",
             hint="gpucourse grade --bundle work.zip",
         )
     result = next(result for result in read_part_results(context, exercise) if result.id == part)
     if not result.sha256:
-        raise UsageError(f"{exercise.id} {part} is not handed in, or is as the course delivers it", hint="gpucourse grade")
+        raise UsageError(f"{exercise.id} {part} is not handed in, or still as the course delivers it", hint="gpucourse grade")
     return result.sha256
 
 
@@ -182,8 +183,8 @@ def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) 
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    """Add judgements, each with its exercise, to the stored ones: in the workspace of the person who judges. Raises
-    StorageError."""
+    """Store these judgements, each with its exercise, in the workspace of the person who judges, in addition to earlier ones.
+    Raises StorageError."""
     work = context.reviewed
     with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, judgement in judgements:
@@ -200,5 +201,5 @@ def name_learner(settings: Settings) -> str:
 def _read_answers(context: Context, exercise: Exercise) -> list[tuple[Question, AnswerResult]]:
     try:
         return list(zip(exercise.questions, evidence.answers_of(context, exercise), strict=True))
-    except ManifestError:  # a sheet that cannot be read: the grade says so
+    except ManifestError:  # the sheet cannot be read, which the grade reports
         return []

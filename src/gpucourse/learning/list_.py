@@ -1,4 +1,4 @@
-"""`list`: the syllabus, with what is done."""
+"""`list`: the syllabus, with the learner's progress."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Syllabus:
-    """The modules, the newest verdict of each exercise, the points; `broken` lists what cannot be read. There are no points if
-    the rubric cannot be read."""
+    """The modules, the newest verdict of each exercise, and the points, which are missing if the rubric cannot be read.
+    `broken` lists what cannot be read."""
 
     modules: Sequence[Module]
     progress: Mapping[str, ExerciseVerdict]
@@ -32,7 +32,7 @@ def list_course(context: Context) -> Syllabus:
     errors, points = list(catalog.errors), None
     try:
         points = grade(context, thorough=False)
-    except ManifestError as error:  # the rubric is wrong: the syllabus is still useful
+    except ManifestError as error:  # the rubric has errors, but the syllabus is still useful
         errors.append(error)
     return Syllabus(modules=catalog.modules, progress=progress(context.paths), points=points, broken=errors)
 

@@ -1,4 +1,4 @@
-"""Mutations: the learner takes something out of a script, and predicts which check will fail."""
+"""Mutations: the learner removes something from a script, and predicts which check will fail."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpucourse.workspace import runs, seals
 
 
 def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
-    """Return what the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less
-    for each wrong one before it."""
+    """Return the result for a mutation, from the runs with `--expect-red` after an edit of the question's file. The first run
+    with a right prediction counts, and earns less for each wrong one before it."""
     wrong_count = 0
     for record in runs.readable(context.paths, exercise.id)[0]:
         if not record.expected_red or question.edit not in record.edited or record.state != "succeeded":
@@ -24,7 +24,7 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
             continue
         try:
             red = list_red_checks(verdict_on(context, exercise, record))
-        except GpucourseError:  # a damaged file: the run shows nothing
+        except GpucourseError:  # a file is damaged, so the run shows nothing
             continue
         if record.expected_red == question.check and red == [question.check]:
             text = f"as you predicted: {question.check} failed in run {record.id}"

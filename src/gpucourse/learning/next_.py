@@ -1,4 +1,4 @@
-"""`next`: the learner's place in the course, and the one thing to do now."""
+"""`next`: the learner's place in the course, and the next thing to do."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BAD = frozenset({"failed", "error"})
 
 @dataclass(frozen=True, kw_only=True)
 class NextStep:
-    """The first exercise that is not done, its signs, and what to do: in words, and as a command. If there is no exercise, all
-    are done."""
+    """The first exercise that is not done, its signs of progress, and what to do: in words, and as a command. There is no
+    exercise if all are done."""
 
     exercise: Exercise | None
     signs: Signs | None
@@ -37,9 +37,9 @@ class NextStep:
 
 
 def find_next_step(context: Context) -> NextStep:
-    """Return the one thing to do next, near the learner's place: in the exercise of the newest run or `try`, else in its module
-    or that of the lab that was changed last, else in the first exercise that is not done. Raises MissingError for a course
-    without exercises."""
+    """Return the next thing to do. It is near the learner's place: in the exercise of the newest run or `try`, or else in the
+    same module, or the module of the lab that was changed last, or else in the first exercise that is not done. Raises
+    MissingError for a course without exercises."""
     newest = _find_newest_run(context.paths)
     number, current = _find_place(context.paths, newest)
     for exercise in _order_exercises(context.catalog, number, current):
@@ -76,15 +76,15 @@ def _order_exercises(catalog: Catalog, number: str, current: str) -> Iterator[Ex
 
 
 def _find_place(paths: WorkspacePaths, newest: RunRecord | None) -> tuple[str, str]:
-    """Return the module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise, if it is
-    a run or a `try`, or a lab that was deployed for the exercise tried last."""
+    """Return the module of the newest run, the newest `try`, or the lab that was changed last, whichever is latest. Also return
+    the exercise of that run or `try`, or the exercise tried last if the lab was deployed for it; otherwise empty."""
     labs = deployments.readable(paths)[0]
     tried_at, exercise = find_last_tried(paths)
     module = exercise.partition(".")[0]
     places = [(tried_at, module, exercise)] if tried_at else []
     places += [(newest.created, newest.module, newest.exercise)] if newest else []
     places += [(lab.created, lab.module, exercise if tried_at and lab.module == module else "") for lab in labs]
-    # A lab's time has no fraction of a second: only the first 19 characters can be compared.
+    # A lab's time has no fraction of a second, so only the first 19 characters can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
 
@@ -97,7 +97,7 @@ def _find_newest_run(paths: WorkspacePaths) -> RunRecord | None:
 def _choose_after_run(
     paths: WorkspacePaths, module: Module, record: RunRecord, evidence: ExerciseEvidence
 ) -> tuple[str, str] | None:
-    """Return what to do if the newest run, of this exercise, has not ended or did not succeed; else None."""
+    """Return what to do if the newest run, which is of this exercise, has not ended or did not succeed; otherwise None."""
     if not record.has_ended:
         return f"run {record.id} is still running: follow it", record.advice
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
@@ -131,7 +131,7 @@ def _choose(
 
 
 def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | None:
-    """Return what is missing and the command that provides it, if the module has no lab; else None."""
+    """Return what is missing, and the command that provides it, if the module has no lab; otherwise None."""
     try:
         find_deployed_lab(paths, module)
     except MissingError as error:
@@ -145,7 +145,7 @@ def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evide
         return advice
     if evidence.trouble or evidence.changed:
         return (
-            f"run it again: {evidence.trouble or f'changed after the run: {evidence.changed[0]}'}",
+            f"run it again: {evidence.trouble or f'{evidence.changed[0]} changed after the run'}",
             f"gpucourse run {exercise.id}",
         )
     if bad:

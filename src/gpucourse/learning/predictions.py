@@ -27,15 +27,15 @@ class RunPrediction:
 
 
 def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPrediction]:
-    """Return every prediction that can be compared with what its run measured, oldest first; only of runs whose files have not
-    changed since they ended."""
+    """Return every prediction that can be compared with a measurement of its run, oldest first. Runs whose files have changed
+    since they ended are left out."""
     return list(_iterate_predictions(paths, exercise)) if exercise.predict else []
 
 
 def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
-    """Return how the learner's predictions of an exercise count; None if it asks for none.
+    """Return the result for the learner's predictions of an exercise; None if the exercise asks for none.
 
-    The first right one counts: in full if it is the first prediction, made before any run with the same parameters.
+    The first right prediction counts. It counts in full if it is the very first, made before any run with the same parameters.
     """
     prediction = exercise.predict
     if prediction is None:
@@ -87,7 +87,7 @@ def _iterate_predictions(paths: WorkspacePaths, exercise: Exercise) -> Iterator[
             continue
         try:
             result = read_prediction(paths, exercise, record)
-        except GpucourseError:  # a damaged file: the run counts for nothing
+        except GpucourseError:  # a file is damaged, so the run counts for nothing
             result = None
         if result is not None and result.verdict in JUDGED:
             yield RunPrediction(record=record, result=result, blind=setting not in settings)

@@ -1,4 +1,4 @@
-"""`quiz`: one attempt after another; each answer is stored at once, so that an attempt can be interrupted and continued."""
+"""`quiz`: attempts at the quiz. Each answer is stored immediately, so that an attempt can be interrupted and continued."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sitting:
 
 
 def the_quiz(folders: CourseFolders) -> Quiz:
-    """Return the quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
+    """Return the quiz of the course. Raises MissingError if there is none, ManifestError if the quiz has errors."""
     quiz = read_quiz(folders.modules)
     if quiz is None:
         raise MissingError("this course has no quiz", hint=f"write one: {folders.modules / FILE}")
@@ -46,7 +46,7 @@ def the_quiz(folders: CourseFolders) -> Quiz:
 
 
 def read_tries(paths: WorkspacePaths) -> Tries:
-    """Return every attempt so far. Raises NewerFormat, MissingError for a damaged file, which is not changed."""
+    """Return every attempt so far. Raises NewerFormat, or MissingError for a damaged file, which stays unchanged."""
     return read_record(paths.quiz, Tries) or Tries()
 
 
@@ -62,10 +62,10 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
 
 
 def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
-    """Store answers; return the results of those. The attempt ends with its last answer. An answer cannot be changed.
+    """Store answers, and return their results. The attempt ends with its last answer. An answer cannot be changed.
 
-    Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the attempt is over. Then
-    nothing is stored.
+    Raises UnknownName; UsageError if an answer does not fit the kind of its question, if the question was answered before, or
+    if the attempt is over. Nothing is then stored.
     """
     by_id = {question.id: question for question in sitting.quiz.questions}
     results: list[AnswerResult] = []
@@ -86,14 +86,15 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
 
 
 def give_in(paths: WorkspacePaths, sitting: Sitting) -> None:
-    """End an attempt before its last question; open questions are then wrong."""
+    """End an attempt early. Questions without an answer then count as wrong."""
     with _update_try(paths, sitting):
         sitting.open.ended = now_utc()
 
 
 @contextmanager
 def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
-    """Read the attempt from disk, because another terminal may have answered, and store it after the block has changed it."""
+    """Read the attempt from disk, because another terminal may have added answers, and store it after the block has changed
+    it."""
     with hold_lock(paths.lock("quiz"), "quiz"):
         tries, place = read_tries(paths), len(sitting.tries.tries) - 1
         if place >= len(tries.tries):
@@ -106,12 +107,12 @@ def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
-    """Return what an answer is worth. Raises ValueError if it is not of the question's kind."""
+    """Return the result of an answer. Raises ValueError if the answer does not fit the kind of question."""
     return judge(question, answer, {}, on_gpu=False)
 
 
 def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
-    """Return every question with the answer of one attempt; an answer that the question no longer accepts counts as open."""
+    """Return the result of every question in one attempt. An answer that the question no longer accepts counts as open."""
     answers: list[AnswerResult] = []
     for question in quiz.questions:
         try:

@@ -43,9 +43,10 @@ class RehearsalPlace:
 
 
 def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
-    """Run every exercise of these modules (all, if none is named), one after the other; yield each as soon as it is done.
+    """Run every exercise of these modules (of all, if none is named), one after the other, and yield each result as soon as it
+    is ready.
 
-    Raises UsageError for an unknown module. Nothing keeps running afterwards, whatever happens.
+    Raises UsageError for an unknown module. Whatever happens, nothing keeps running afterwards.
     """
     modules = [catalog.module(module_id) for module_id in only] if only else list(catalog.modules)
     folders = catalog.folders
@@ -72,7 +73,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     if code:
         reason = _why(document)
         complaint = f"{_name_manifest(stage, module)}: lab.local: {reason}"
-        # A program that this machine lacks (Slurm, Terraform) is no fault of the course.
+        # A program that is missing on this machine (Slurm, Terraform) is not a fault of the course.
         yield Rehearsal(exercise=module.id, skipped=reason if code == 3 else "", complaints=() if code == 3 else (complaint,))
         return
     for exercise in module.exercises:
@@ -86,7 +87,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
 
 def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehearsal:
     if exercise.launch.traits.is_terminal:
-        return Rehearsal(exercise=exercise.id, skipped="it is a session at the author's own terminal")
+        return Rehearsal(exercise=exercise.id, skipped="it needs a session at the author's own terminal")
     solutions = _solutions(stage, module, exercise)
     nodes = () if exercise.launch.traits.by_slurm else _nodes(exercise.launch.nodes, 0)
     code, document = _type(stage, "run", exercise.id, *nodes)
@@ -119,7 +120,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
     """Yield what the judges of the learner's parts get wrong: on the delivered file, on each solution, and on each wrong
-    version; and the judges of faults in code: with the fault, and repaired."""
+    version. Then do the same for the judges of code faults: with the fault, and after each repair."""
     exercises = stage.catalog.folders.exercises
     places = stage.catalog.part_places(module, exercise)
     for part in exercise.yours:
@@ -139,7 +140,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
 
 
 def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """Yield what went wrong if the exercise leaves nothing to write: the run, and every check that did not pass."""
+    """Yield what went wrong in an exercise in which the learner writes nothing: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
@@ -151,14 +152,14 @@ def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
 
 
 def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
-    """Return the checks that are about the learner's parts: solutions of the parts are not to blame for the others. None if an
-    exercise has a solution of another kind, which may be about every check."""
+    """Return the checks of the learner's parts; a solution of a part is not to blame for other checks. Return None if the
+    exercise has another kind of solution, which may affect every check."""
     return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
 
 
 def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None = None) -> list[str]:
-    """Return the checks that need no GPU and did not pass; only those with the verdict `only` or the ids `about`, if these are
-    set."""
+    """Return the checks that need no GPU and did not pass. If they are set, `only` limits the result to one verdict, and
+    `about` to these ids."""
     bad = [
         check
         for check in verdict.get("checks", ())
@@ -171,7 +172,8 @@ def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None 
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the questions that this run does not answer, and the deliverables that it did not leave, unless a part is open."""
+    """Yield the questions that this run does not answer and, unless a part is open, the deliverables that it did not
+    produce."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -183,21 +185,21 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is not one number on simulated nodes; if it needs a GPU: evidence: gpu"
+                yield f"questions.{question.id}: {path} is not a number on simulated nodes; for a GPU, add evidence: gpu"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     for deliverable in exercise.deliverables if whole else ():
         if deliverable.evidence == "logic" and not any(files.folder.glob(deliverable.source)):
-            yield f"deliverables: the run left nothing like {deliverable.source} ({deliverable.title})"
+            yield f"deliverables: the run left no file that matches {deliverable.source} ({deliverable.title})"
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Return the option for that many nodes; empty if that is the usual number."""
+    """Return the option for `count` nodes; empty if that is the usual number."""
     return () if count == usual else ("--nodes", str(count))
 
 
 def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """Return the solutions of the files that a run uses, by the name of the copy that they replace."""
+    """Return the solutions of the files that a run uses, by the name of the copy that each of them replaces."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
     places = stage.catalog.part_places(module, exercise)
     judged_places = [places[part.id] for part in exercise.yours if part.checks]
@@ -213,14 +215,13 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """Return the record of the run that a command was about, which contains more than the command's document; None if nothing
-    ran."""
+    """Return the full record of the run in a command's JSON document; None if there was no run."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 
 def _why(document: dict[str, Any]) -> str:
-    """Return what happened, from an error document; for a run that failed, which rank, how it ended and its last line of
-    output."""
+    """Return what happened, from an error document. If a run failed, this is the failed rank, how it ended, and its last line
+    of output."""
     if error := document.get("error"):
         return str(error.get("what") or "")
     run, files = document.get("run") or {}, RunPaths(Path(document.get("folder") or ""))
@@ -230,7 +231,7 @@ def _why(document: dict[str, Any]) -> str:
         words.append(f"rank {first.rank} on {first.node} ended with code {first.code}")
         log = files.rank_log(first.node, first.rank)
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
-        words.append(next((f"its last words: {line.strip()[:300]}" for line in reversed(lines) if line.strip()), ""))
+        words.append(next((f"its last line: {line.strip()[:300]}" for line in reversed(lines) if line.strip()), ""))
     return ", ".join(word for word in words if word)
 
 

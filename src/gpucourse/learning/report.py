@@ -1,4 +1,4 @@
-"""`report`: the final project, made from the learner's own runs and words. Missing items are named, never filled in."""
+"""`report`: the final project, made from the learner's own runs and words. Missing items are named, never invented."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReportResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that is compared: a GPU, or a GPU with a model, and the run that represents it."""
+    """A subject of the comparison: a GPU, or a GPU with a model, and the run that represents it."""
 
     record: RunRecord
     metrics: Mapping[str, Any]
@@ -54,9 +54,9 @@ class Subject:
 
 
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
-    """Put the report together and write it in these formats into `deliverables/final/`.
+    """Make the report, and write it in these formats into `deliverables/final/`.
 
-    Raises MissingError if no chapter has a run yet, ManifestError for a plan with faults, StorageError.
+    Raises MissingError if no chapter has a run yet, ManifestError for a plan with errors, StorageError.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:
@@ -74,7 +74,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
 
 
 def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | None = None) -> Report:
-    """Return the report from the current runs; write nothing. `draw` makes its pictures; without it matplotlib does."""
+    """Return the report from the current runs, and write nothing. `draw` makes its pictures; by default, matplotlib does."""
     subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     answers = _answers(context, plan)
@@ -113,7 +113,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
             continue
         device = str(metrics.get("device") or "device unknown")
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
-        subjects.pop(name, None)  # the newest one comes last
+        subjects.pop(name, None)  # the newest run comes last
         subjects[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
     newest = max(subjects, key=lambda name: subjects[name].record.created, default=None)
     return {newest: subjects[newest]} if chapter.newest and newest else subjects
@@ -175,14 +175,14 @@ def _pictures(
 
 
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
-    """Return what a chart was measured on, in the words of every picture of this course."""
+    """Return the text that says on which devices a chart was measured, as under every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"
 
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
-    """Return what the learner wrote, by exercise and question."""
+    """Return the learner's texts, by exercise and question."""
     texts: dict[str, str] = {}
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)
@@ -231,7 +231,7 @@ def _write_pdf(watch: Watcher, content: Report, target: Path) -> None:
     document = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, document.data)
     if document.lost:
-        text = f"{target.name}: no font here can show {document.lost[:20]}: boxes replace it; report.html is complete"
+        text = f"{target.name}: no font here can show {document.lost[:20]}: boxes replace them; report.html is complete"
         watch(Note(text=text, level="warning"))
     if document.pages > pdf.MAX_PAGES:
         text = f"{target.name} has {document.pages} pages, but a report has 2 to {pdf.MAX_PAGES}: say it in fewer words"

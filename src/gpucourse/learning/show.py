@@ -13,8 +13,8 @@ SCREEN = "screen.svg"
 
 
 def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
-    """Return what an exercise still requires, one sentence each; its questions with what their answers are worth; and its
-    signs."""
+    """Return what an exercise still requires, as one sentence each; its questions with the results of their answers; and its
+    signs of progress."""
     evidence = gather(context, exercise, thorough=False, with_prediction=False)
     lines: list[str] = []
     if evidence.trouble:
@@ -35,5 +35,5 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     )
     lines += [f"to hand in: {', '.join(missing)}"] if missing else []
     screen = next((item.title for item in exercise.deliverables if item.source == SCREEN), None)
-    lines += [f"a picture of the result, which this makes: gpucourse logs {evidence.run} -f"] if screen in missing else []
+    lines += [f"a picture of the result, made by: gpucourse logs {evidence.run} -f"] if screen in missing else []
     return tuple(lines), evidence.answers, read_signs(evidence)

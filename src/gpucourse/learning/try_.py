@@ -17,7 +17,7 @@ from gpucourse.runs import parts
 
 @dataclass(frozen=True, kw_only=True)
 class TriedPart:
-    """One part and its result now. `waited_s`: how many seconds the judge took, with the import of torch."""
+    """One part and its new result. `waited_s` is how many seconds the judge took, including the import of torch."""
 
     part: LearnerPart
     file: Path
@@ -26,10 +26,11 @@ class TriedPart:
 
 
 def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
-    """Judge the learner's parts of an exercise, all or those whose files are named, and hand in those that are right.
+    """Judge the learner's parts of an exercise, either all parts or those whose files are named, and hand in the parts that are
+    right.
 
-    A part that is unchanged starts no process. Raises UsageError if the exercise has no part, MissingError if torch is needed
-    and not installed.
+    An unchanged part starts no process. Raises UsageError if the exercise has no part; MissingError if torch is needed but not
+    installed.
     """
     if not exercise.yours:
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")

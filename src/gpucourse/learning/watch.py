@@ -1,4 +1,4 @@
-"""`watch`: reports which of the learner's files were saved, as soon as they are complete."""
+"""`watch`: reports which of the learner's files were saved, as soon as they are fully written."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Stamp = tuple[int, int, int]
 
 
 def current(context: Context) -> Exercise:
-    """Return the learner's current exercise: that of the newest run, else the first one. Raises MissingError for a course
-    without exercises."""
+    """Return the learner's current exercise: the exercise of the newest run, or else the first. Raises MissingError for a
+    course without exercises."""
     by_id = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
     if not by_id:
         raise MissingError("this course has no exercises", hint="gpucourse list")
@@ -35,8 +35,8 @@ def current(context: Context) -> Exercise:
 
 
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
-    """Return the files to watch for an exercise: the learner's copies of what is uploaded to the nodes, the parts to write, and
-    the answer sheet."""
+    """Return the files to watch for an exercise: the learner's copies of the uploaded files, the parts to write, and the answer
+    sheet."""
     module, _ = context.catalog.exercise(exercise.id)
     catalog = context.catalog
     names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
@@ -73,9 +73,9 @@ def wait_for_saves(
     earlier: dict[Path, Stamp] | None = None,
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
-    """Yield the files that were saved, each time some were; wait for a file that is still being written or is missing for a
-    moment. `earlier`: the stamps before. `read_key` waits that many seconds for a key, which is yielded at once; empty: none
-    came. Ends when `stop` is set."""
+    """Yield the saved files, each time that some were saved. Wait for a file that is still being written, or is missing for a
+    moment. `earlier` contains the stamps from before. `read_key` waits that many seconds for a key, and returns an empty text
+    if none is pressed; a key is yielded immediately. Ends when `stop` is set."""
     earlier = look(files) if earlier is None else earlier
     while not stop.is_set():
         if key := read_key(poll_s) if read_key else "":
@@ -95,7 +95,7 @@ def wait_for_saves(
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
-    """Return `file.py:3: what is wrong`, for the first of these files that is not Python; None if all are."""
+    """Return `file.py:3: what is wrong` for the first of these files that is not valid Python; None if all are valid."""
     for path in files:
         if path.suffix != ".py":
             continue

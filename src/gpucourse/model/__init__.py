@@ -1,2 +1,1 @@
-"""The course's terms: plain data with no input or output. `manifest` is what a person writes, the rest what the program
-stores."""
+"""The course's terms: plain data without input or output. People write the data of `manifest`; the program stores the rest."""

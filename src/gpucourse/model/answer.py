@@ -12,11 +12,12 @@ AnswerVerdict = Literal["passed", "failed", "error", "not_measured", "kept", "op
 class AnswerResult:
     """One question and its answer.
 
-    `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not contain
-    what the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one.
-    `open`: no answer yet. `share` is what it counts: for a judged text, how good it is, from 0 to 1; for the others, less with
-    each attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said` is the sentence for
-    the learner, `look_for` what a good text says. `self_judged`: the learner has judged this text; that gives no share.
+    `passed` and `failed`: the answer was compared with the key, or with the recording of this learner's run. `error`: the run
+    does not contain what the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or
+    was judged by one. `open`: no answer yet. `share` is the credit: for a judged text, its quality from 0 to 1; for other
+    answers, less with each attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said`
+    is the sentence for the learner, `look_for` describes a good text. `self_judged`: the learner judged this text, which earns
+    nothing.
     """
 
     id: str
@@ -35,10 +36,10 @@ class AnswerResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionResult:
-    """A prediction beside what the run measured, both as text with units; `measurement` is empty if it was not measured.
+    """A prediction and the run's measurement, both as text with units; `measurement` is empty if it was not measured.
 
-    `ratio` is the predicted number divided by the measured one, if both are above 0; `difference` says by how much they differ,
-    or why they could not be compared.
+    `ratio` is the predicted number divided by the measured number, if both are above 0; `difference` says by how much they
+    differ, or why they could not be compared.
     """
 
     id: str
@@ -53,7 +54,8 @@ class PredictionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempt:
-    """One answer as it was given: `answer` as it was shown, `right` as it was judged then, `run` the run that it is about."""
+    """One attempt at a question: `answer` is its text as it was shown, `right` the result at that time, `run` the run that the
+    question refers to."""
 
     question: str
     answer: str
@@ -64,7 +66,7 @@ class AnswerAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempts:
-    """`attempts.json`: every answer that was given to the choices and numbers of one exercise, oldest first."""
+    """`attempts.json`: every answer that was given to the choice and number questions of one exercise, oldest first."""
 
     version: int = 1
     exercise: str
@@ -85,7 +87,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """Every judgement on the answers to one exercise, oldest first; the newest on the present text counts."""
+    """Every judgement on the answers to one exercise, oldest first; the newest judgement of the current text counts."""
 
     version: int = 1
     exercise: str

@@ -26,11 +26,11 @@ from gpucourse.model.fields import Expression, Scalar, Slug, Strict, Text
 class Check(Strict):
     """One promise about a run, as data: a value read from the evidence, and one comparison.
 
-    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
-    every element, and min, max, median, last, count or sum makes one number of it. Besides the keys here, a check has the name
-    of one kind of check (`check_kinds`) as a key, whose value is the operand; that may be such a path too (`equals:
-    plan.world_size`), or a number, a word, true or false. If the learner may leave a part open, `when_open` says so in place of
-    a verdict: the script then writes null.
+    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects every
+    element, and min, max, median, last, count or sum makes one number of it. Besides the fields here, a check has one more key,
+    the name of its kind (`check_kinds`). The value of that key is the operand: another such path (`equals: plan.world_size`), a
+    number, a word, true or false. `when_open` is for a part that the learner may leave open: the script then writes null, and
+    this text is shown in place of a verdict.
     """
 
     id: Slug = Field(description="its name, which parts and messages use")
@@ -63,7 +63,7 @@ class Check(Strict):
             errors = [*(_again(detail) for detail in error.errors()), *errors]
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
-        check._comparison = next(iter(operands.items()))  # noqa: SLF001  # its own
+        check._comparison = next(iter(operands.items()))  # noqa: SLF001  # set by its own class
         return check
 
     @classmethod
@@ -86,12 +86,12 @@ class OwnChecks(Strict):
     def _distinct(self) -> OwnChecks:
         names = [check.id for check in self.checks]
         if duplicate := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"the id {duplicate} is there twice")
+            raise ValueError(f"the id {duplicate} appears twice")
         return self
 
 
 def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
-    """Yield what is wrong with the kind of a check and its operand."""
+    """Yield the errors in a check's kind and operand."""
     names = ", ".join(check_kinds())
     if len(operands) != 1:
         yield _error((), f"needs exactly one of {names}; has {', '.join(operands) or 'none'}", data)
@@ -113,7 +113,7 @@ def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[
 
 @cache
 def _operand_type(name: str) -> TypeAdapter[Any]:
-    """Return the type of the operand of one kind, cached: making it takes longer than reading a whole check."""
+    """Return the type of one kind's operand. It is cached, because making it takes longer than reading a whole check."""
     return TypeAdapter(check_kinds()[name].operand)
 
 
@@ -122,7 +122,7 @@ def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
 
 
 def _again(detail: Any, *place: str) -> InitErrorDetails:
-    """Return a pydantic error in a form that can be raised again, at a more precise place."""
+    """Return a pydantic error in a form that can be raised again with a more precise location."""
     return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}
 
 

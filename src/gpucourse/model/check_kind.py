@@ -1,7 +1,7 @@
 """Kinds of checks: one entry of `_KINDS` each.
 
-A kind is one way to compare a value with the operand that the manifest has. Manifests, their JSON Schema, the lint, verdicts
-and screens all look it up here, so that a new kind is one new entry.
+A kind is one way to compare a value with the operand in the manifest. Manifests, their JSON Schema, the lint, verdicts and
+screens all look up kinds here, so that a new kind needs only one new entry.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def _any_operand(_operand: Scalar) -> str | None:
 class CheckKind:
     """One kind of check. `name` is its key in a manifest, `words` the text before the operand ("at least").
 
-    `operand` is the type that pydantic checks the operand against; `find_objection` returns what else is wrong with one, or
-    None. An operand may be a path into the evidence, whose value replaces it before anything is compared. `holds` accepts the
-    value, the operand and the tolerance, and returns None if the two cannot be compared, which never counts as passed. Numbers
-    that are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
+    `operand` is the type that pydantic checks the operand against; `find_objection` returns any other objection to an operand,
+    or None. If the operand is a path into the evidence, its value replaces it before the comparison. `holds` accepts the value,
+    the operand and the tolerance, and returns None if the first two cannot be compared, which never counts as passed. Numbers
+    that are not finite fail without a call of `holds`. `tolerance` says whether a check of this kind may have one.
     """
 
     name: str
@@ -39,7 +39,7 @@ class CheckKind:
 
 
 def number_kind(name: str, words: str, description: str, compare: Callable[[float, float], bool]) -> CheckKind:
-    """Return a kind that compares two numbers, whose operand is a number or a path to one."""
+    """Return a kind that compares two numbers. Its operand is a number, or a path to one."""
 
     def holds(observed: object, expected: object, _tolerance: float) -> bool | None:
         return compare(observed, expected) if is_number(observed) and is_number(expected) else None
@@ -78,6 +78,6 @@ _KINDS = (
 
 @cache
 def check_kinds() -> dict[str, CheckKind]:
-    """Return every kind by its name. It is the only such dictionary of the process: a kind that is added to it is known from
-    then on."""
+    """Return all kinds by their names. The process has only this one dictionary, so a kind that is added to it is known
+    everywhere from then on."""
     return {kind.name: kind for kind in _KINDS}

@@ -19,17 +19,17 @@ FindingKind = Literal[
     "other",
 ]
 FailureKind = Literal[
-    "account",  # the account itself is not allowed to: because of its plan, its verification, a block
+    "account",  # the account itself may not do this: because of its plan, its verification, or a block
     "quota",  # a limit that AWS raises on request
     "capacity",  # AWS has no free machine of that type there right now
     "zone",  # that zone never has that type, or has no room for one more
-    "permission",  # AWS recognises the identity, and denies the action
+    "permission",  # AWS recognises the identity but denies the action
     "credentials",  # AWS does not accept the credentials, or they have expired
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
     "parameter",  # a value that AWS does not accept
     "role",  # a service may not assume its role, or not yet
-    "leftovers",  # something of an earlier lab is in the way
+    "leftovers",  # something left over from an earlier lab is in the way
     "in_use",  # something else still depends on it
     "gone",  # it does not exist (any more)
     "service",  # AWS itself failed
@@ -39,10 +39,9 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One check before anything is built. `unknown`: it could not be made, which is not `ok`.
+    """One check before anything is built. `unknown`: the check could not be made, which is not the same as `ok`.
 
-    `mend` is the command or the page that helps if it fails. `kind` is for the program's decisions; `what` is read by
-    people alone.
+    `mend` is the command or the page that helps if it fails. `kind` is for the program's decisions; `what` is only for people.
     """
 
     what: str
@@ -54,10 +53,10 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """What an error of AWS means for the learner. `code` and `message` are AWS's own words.
+    """The meaning of an AWS error for the learner. `code` and `message` are AWS's own words.
 
-    `tell` says what is wrong, `cure` what to type or to open. `suggested` are the zones that AWS itself names as better,
-    `action` the permission that was missing, if the message says so.
+    `tell` says what is wrong, and `cure` what to type or open. `suggested` are the zones that AWS itself recommends; `action`
+    is the missing permission, if the message names it.
     """
 
     kind: FailureKind
@@ -70,14 +69,14 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether another zone, or after the last zone another type, may help. Every other failure is final at once."""
+        """Return whether another zone may help, or another type after the last zone. Every other failure is final."""
         return self.kind in {"capacity", "zone"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance in the table of hardware. `quota` is the quota's code by market. `retired` says why AWS no longer
-    has the type; empty if AWS has it."""
+    """One type of instance in the table of hardware. `quota` maps each market to the quota's code. `retired` says why AWS no
+    longer offers the type; empty if AWS does."""
 
     name: str
     vcpus: int
@@ -90,7 +89,7 @@ class InstanceType:
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """A number of instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not).
+    """A number of instances of one type in a lab. `spot` says whether they are bought on the lab's market (a head is not).
 
     `disk_mb_s` is the throughput of each root disk in MB/s, as terraform/modules/node sets it.
     """
@@ -102,15 +101,15 @@ class Machines:
     spot: bool = True
 
     def market(self, market_name: Market) -> Market:
-        """Return the market on which these are bought if the lab wants `market_name`."""
+        """Return the market on which these machines are bought if the lab uses `market_name`."""
         return market_name if self.spot else "on-demand"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """What one module's lab needs: its machines, shared storage in GiB, and how long the module usually takes, in hours.
+    """The needs of one module's lab: its machines, its shared storage in GiB, and the usual duration of the module in hours.
 
-    `smaller` is the type that its nodes may have instead, with fewer vCPUs; empty if there is none.
+    `smaller` is the type, with fewer vCPUs, that its nodes may have instead; empty if there is none.
     """
 
     module: str
@@ -121,14 +120,14 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """Return the same lab with other nodes: another `instance_type`, another `count`. A head does not change."""
+        """Return the same lab with other nodes: another `instance_type` or another `count`. A head does not change."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """One vCPU quota of a region against what the course needs of it. None: it could not be looked up."""
+    """One vCPU quota of a region, and how much of it the course needs. A number is None if it could not be looked up."""
 
     code: str
     name: str
@@ -147,7 +146,8 @@ class Quota:
 
     @property
     def enough(self) -> bool | None:
-        """Return whether the need fits; None if that is not known. A limit below the need is enough to decide it."""
+        """Return whether the quota covers the need; None if that is not known. If the limit is below the need, that decides
+        it."""
         if self.limit is not None and self.limit < self.needed:
             return False
         return None if self.free is None else self.free >= self.needed
@@ -155,7 +155,7 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRequest:
-    """A request for a higher quota, as AWS has it. `status` is AWS's word; CASE_CLOSED does not mean granted."""
+    """A request for a higher quota, as AWS reports it. `status` is AWS's word; CASE_CLOSED does not mean granted."""
 
     code: str
     region: str
@@ -168,21 +168,21 @@ class QuotaRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Offers:
-    """Which zones of a region offer which of the wanted types. Local zones are left out."""
+    """The zones of a region in which each of the wanted types is offered. Local zones are left out."""
 
     region: str
     by_type: dict[str, frozenset[str]]
     zones: tuple[str, ...]
 
     def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
-        """Return the zones that offer all of these types (of all wanted ones by default), by name."""
+        """Return the names of the zones that offer all of `types`; by default, all wanted types."""
         type_names = types if types is not None else frozenset(self.by_type)
         return tuple(zone for zone in self.zones if all(zone in self.by_type.get(kind, frozenset()) for kind in type_names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """One try at building a lab: which type, in which zone, and whether its nodes are to be close together."""
+    """One attempt at building a lab: the type, the zone, and whether its nodes are to be close together."""
 
     zone: str
     instance_type: str
@@ -191,8 +191,8 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still reports it; `reason` is why,
-    in AWS's words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
+    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still reports it. `reason` is AWS's
+    explanation, and `reason_code` AWS's code for it (`Client.UserInitiatedShutdown`)."""
 
     id: str
     node: str
@@ -213,16 +213,16 @@ class CloudInstance:
 
     @property
     def alive(self) -> bool:
-        """Return whether it still exists, running or not."""
+        """Return whether the instance still exists, running or not."""
         return self.state not in {"shutting-down", "terminated"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloudResource:
-    """A resource in the account that has the course's tags. `remove` is the exact command that removes it by hand.
+    """A resource in the account with the course's tags. `remove` is the exact command with which a person can remove it.
 
-    `seen` is False if AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
-    kept it from being removed.
+    `seen` is False if AWS did not let us look for this kind; `remove` is then the command that looks for it. `note` says why it
+    could not be removed.
     """
 
     kind: str
@@ -238,14 +238,14 @@ class CloudResource:
 
     @property
     def leftover(self) -> Leftover:
-        """Return it in the form of a receipt."""
+        """Return the resource in the form that a receipt uses."""
         place = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=place, remove=self.remove)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sibling:
-    """A type that is used if the requested one is sold out, and what the lab costs with it, in USD per hour."""
+    """A type that is used if the requested type is sold out, and the price of the lab with it, in USD per hour."""
 
     instance_type: str
     usd_per_hour: Decimal

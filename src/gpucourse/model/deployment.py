@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-"""NCCL uses ordinary sockets; otherwise it would look for EFA, then for InfiniBand, and complain about each."""
+"""Variables that make NCCL use ordinary sockets. Otherwise it would look for EFA, then InfiniBand, and complain about each."""
 
 Phase = Literal["creating", "ready", "failed", "destroying"]
 
@@ -27,8 +27,8 @@ class PlacementAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """The part of the budget that is set aside for a lab which is about to cost more: USD per hour, until a moment (ISO 8601,
-    UTC)."""
+    """The part of the budget that is set aside for a lab that is about to cost more: USD per hour, until a given time (ISO
+    8601, UTC)."""
 
     usd_per_hour: str
     until: str
@@ -36,9 +36,9 @@ class Reservation:
 
 @dataclass(kw_only=True)
 class Cloud:
-    """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
+    """The place of a lab in the cloud, and its deadline. Times are ISO 8601 in UTC; prices are USD as text.
 
-    `placement_group`: whether one was asked for; AWS may have had no room for it. `backstop` says what is wrong with the
+    `placement_group` says whether one was requested; AWS may have had no room for it. `backstop` says what is wrong with the
     scheduled termination outside the nodes (empty: it is armed). `tried` lists the places that failed before. `reservation` is
     set while a command starts the lab or gives it more time.
     """
@@ -67,12 +67,12 @@ class Deployment:
     """One module's lab: the part of its record that is the same on every target; each target's class below adds the rest.
 
     `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if there
-    is one. `lacks` says what it cannot do that others of its kind can, and what to type to get that; empty if nothing is
-    missing. The program reads these properties of a lab, and never compares the name of its target.
+    is one. `lacks` names what is missing in comparison with other labs of its kind, and what to type to get it; empty if
+    nothing is missing. The program reads these properties of a lab, and never compares the name of its target.
 
-    Of a class, not of one record: `costs`, whether the lab costs money while it exists; `uses_existing_machines`, whether its
-    machines existed before the lab, so that their number and the setup of their cluster are not the program's choice; `nccl`,
-    the environment variables with which NCCL uses the network between its nodes.
+    These are set for a whole class, not for one record: `costs` says whether the lab costs money while it exists.
+    `uses_existing_machines` says whether its machines existed before the lab, so that the program cannot choose their number or
+    the setup of their cluster. `nccl` contains the environment variables that NCCL needs for the network between its nodes.
     """
 
     costs: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Deployment:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return its nodes; none before they exist."""
+        """Return the lab's nodes; empty before they exist."""
         return self.inventory.nodes if self.inventory else ()
 
     @property
@@ -109,7 +109,7 @@ class Deployment:
 
     @property
     def up(self) -> bool:
-        """Return whether runs can use it, according to the record."""
+        """Return whether, according to the record, runs can use the lab."""
         return self.inventory is not None and self.phase in {"ready", "failed"} and not self.is_stopped
 
     @property
@@ -119,18 +119,18 @@ class Deployment:
 
     @property
     def flag(self) -> str:
-        """Return the option of `deploy` and `destroy` for this lab's target, with a space before it; empty if they need
+        """Return the option that `deploy` and `destroy` need for this lab's target, with a space before it; empty if they need
         none."""
         return f" --target {self.target}"
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether its machines were stopped on purpose, to be started again."""
+        """Return whether its machines were stopped on purpose and can be started again."""
         return self.cloud is not None and self.cloud.stopped
 
     @property
     def gpu(self) -> str:
-        """Return the GPU that was chosen for it, or its substitute if that was sold out; empty if none was chosen."""
+        """Return the GPU chosen for the lab, or the substitute if that GPU was sold out; empty if none was chosen."""
         return self.cloud.gpu if self.cloud else ""
 
     @property
@@ -140,24 +140,24 @@ class Deployment:
 
     @property
     def ports(self) -> list[int]:
-        """Return the SSH ports of its nodes; none before they are known."""
+        """Return the SSH ports of its nodes; empty before they are known."""
         return [node.port for node in self.inventory.nodes] if self.inventory else []
 
     @property
     def link(self) -> str:
-        """Return the speed of the network between its nodes, if the lab set one."""
+        """Return the speed that the lab set for the network between its nodes; empty if it set none."""
         return ""
 
     @property
     def has_slurm(self) -> bool:
-        """Return whether the lab itself set up a Slurm that commands must wait for."""
+        """Return whether the lab itself set up a Slurm cluster that commands must wait for."""
         return False
 
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """The options of simulated nodes: Slurm or none, the speed of their network, the folder of packages that were unpacked,
-    and whether Slurm's daemons run side by side on this computer."""
+    """The options of simulated nodes: Slurm or none, the speed of their network, the folder of unpacked packages, and whether
+    Slurm's daemons run side by side on this computer."""
 
     scheduler: str = ""
     link: str = ""
@@ -189,7 +189,7 @@ class LocalDeployment(Deployment):
 
     @property
     def has_slurm(self) -> bool:
-        """Return whether a head with Slurm is added to the nodes that are counted."""
+        """Return whether the lab has a head with Slurm in addition to the requested number of nodes."""
         return self.variables.scheduler == "slurm"
 
 
@@ -223,7 +223,7 @@ class HostsDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class HereDeployment(Deployment):
-    """A lab that is this computer with its GPU."""
+    """A lab that consists of this computer with its GPU."""
 
     uses_existing_machines = True
 
@@ -239,15 +239,15 @@ _CLASSES: dict[str, type[Deployment]] = {
 
 
 def deployment_class(target: object) -> type[Deployment]:
-    """Return the class of a lab's record on that target; the common one if the target needs no other."""
+    """Return the class of the record of a lab on that target; the common class if the target needs no other."""
     return _CLASSES.get(target, Deployment) if isinstance(target, str) else Deployment
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHealth:
-    """Whether a node answers right now; `detail` says what was seen when it does not.
+    """The health of a node: whether it answers right now. If it does not, `detail` says what was seen.
 
-    `known` is False if no answer came: then it is not healthy either.
+    `known` is False if no answer came; the node then does not count as healthy either.
     """
 
     node: str
@@ -258,8 +258,8 @@ class NodeHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something that a leak scan still found: its kind, its id (a pid, a port, a path, a cloud id), how to remove it by
-    hand."""
+    """Something that a leak scan still found: its kind, its id (a pid, a port, a path, a cloud id), and how a person can remove
+    it."""
 
     kind: str
     id: str
@@ -268,11 +268,11 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What one destroy did: what existed, what it removed, what the leak scan found after it, and what is still left.
+    """The results of one destroy: what existed, what was removed, what the leak scan found afterwards, and what is still left.
     `forgotten` is what may be left on machines that could not be checked.
 
-    In the cloud also: `regions` that were scanned, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
-    whole life of the stack, from the ledger.
+    In the cloud, `regions` are the regions that were scanned, `ended` are the nodes that had ended by themselves (and why), and
+    `cost_usd` is the cost of the stack over its whole life, from the ledger.
     """
 
     version: int = 1

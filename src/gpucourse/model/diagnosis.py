@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuote:
-    """A line of a log, unchanged; `rank` is None for the launcher of that node. `where` is the script's line that
-    the traceback before it leads to, as `train.py, line 12`; empty if there is none."""
+    """A line of a log, unchanged; `rank` is None for the launcher of that node. `where` is the script's line that the preceding
+    traceback points to, such as `train.py, line 12`; empty if there is no traceback."""
 
     node: str
     rank: int | None

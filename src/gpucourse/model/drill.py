@@ -30,7 +30,8 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class InjectedFault:
-    """The fault injected into a run: never shown before it is found. `rank` is the rank that has the fault (None: all)."""
+    """The fault injected into a run. It is never shown before the learner finds it. `rank` is the rank with the fault; None if
+    all ranks have it."""
 
     version: int = 1
     run: str
@@ -41,7 +42,7 @@ class InjectedFault:
 
     @property
     def is_solved(self) -> bool:
-        """Return whether the learner has found it."""
+        """Return whether the learner has found the fault."""
         return any(attempt.right for attempt in self.attempts)
 
 
@@ -56,7 +57,8 @@ class CodeDiagnosis:
 
 @dataclass(kw_only=True)
 class CodeDrill:
-    """One fault in a copy: the `run` that measured with it, and the run of the copy once it was `repaired`."""
+    """One fault in a copy of an exercise. `run` is the run that measured with the fault, and `repaired` the run of the repaired
+    copy."""
 
     fault: str
     run: str
@@ -66,7 +68,7 @@ class CodeDrill:
 
 @dataclass(kw_only=True)
 class CodeDrills:
-    """All copies of an exercise, the newest last: only that one is still in the workspace."""
+    """All copies of an exercise, newest last. Only the newest is still in the workspace."""
 
     version: int = 1
     exercise: str

@@ -1,4 +1,4 @@
-"""What commands report to a watcher while they work. `cli` and `ui` show these events; nothing below them prints."""
+"""The events that commands report to a watcher while they work. `cli` and `ui` show them; nothing below these prints."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the work began or ended (`seconds` is None until it ends). `name` is unique in one command. `silence`: what
-    happens before the first line of a log, if that takes a while."""
+    """A stage of the work began or ended (`seconds` is None until it ends). `name` is unique within one command. `silence`
+    describes what happens before the first line of a log, if that takes a while."""
 
     name: str
     text: str
@@ -35,7 +35,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceEvent:
-    """Terraform works on a resource. `action` is its word (create, delete, update, replace)."""
+    """Terraform is working on a resource. `action` is Terraform's word (create, delete, update, replace)."""
 
     address: str
     action: str
@@ -46,7 +46,7 @@ class ResourceEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEvent:
-    """One node reached (or failed) one readiness check or step: ssh, python, push, start, collect."""
+    """A node passed (or failed) a readiness check or a step: ssh, python, push, start, collect."""
 
     node: str
     step: str
@@ -57,7 +57,7 @@ class NodeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class LogBytes:
-    """A piece of a rank's log, unchanged. `rank` is None for the launcher's own output. It is already on disk. `scheduled`: the
+    """A piece of a rank's log, unchanged and already on disk. `rank` is None for the launcher's own output. `scheduled`: the
     run uses Slurm; output without a rank then comes from a job, or reports on the jobs."""
 
     node: str
@@ -77,7 +77,7 @@ class RankEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SilentRanks:
-    """A run is followed from now on. `ranks`: those that have printed nothing yet, by their nodes."""
+    """The watcher follows a run from now on. `ranks` lists, for each node, the ranks that have printed nothing yet."""
 
     ranks: Mapping[str, Sequence[int]]
 
@@ -91,8 +91,8 @@ def ignore_event(_event: Event) -> None:
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """Return a watcher that passes every event to `watch` with a label: tasks that run side by side have nodes and resources of
-    the same names. `stages` says whether stages have the label too, and not only nodes and resources."""
+    """Return a watcher that adds a label to every event and passes it to `watch`, because tasks that run side by side have
+    nodes and resources with the same names. `stages` says whether stages get the label, too."""
 
     def tell(event: Event) -> None:
         if isinstance(event, ResourceEvent):
@@ -109,8 +109,8 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Report the block to the watcher: its start, its end with the seconds, and whether it failed. If the user interrupts it,
-    no end is reported: its work may continue."""
+    """Report the block to the watcher: its start, its end with the seconds, and whether it failed. If the user interrupts the
+    block, no end is reported, because its work may continue."""
     watch(Stage(name=name, text=text, silence=silence))
     start_s, ok, is_left = time.monotonic(), False, False
     try:

@@ -1,6 +1,6 @@
-"""The parts of manifests: the strict base class of all their classes, and the kinds of values that they contain.
+"""The building blocks of manifests: the strict base class of all their classes, and the types of their values.
 
-Besides what this program checks, each has what an editor needs to check it (its JSON Schema).
+Each type also has a JSON Schema, so that an editor can check what this program checks.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not emp
 
 
 class Strict(BaseModel):
-    """The base of all classes of manifests: no unknown keys, and no conversion: a number in quotes is not a number. Lists
-    become tuples."""
+    """The base of all manifest classes. It accepts no unknown keys and converts nothing: a number in quotes is not a number.
+    Lists become tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -61,7 +61,7 @@ class Strict(BaseModel):
 
 
 def check_choice(word: str, choices: Iterable[str]) -> str:
-    """Return the word, which is one of these. Raises the error of a Literal for any other."""
+    """Return the word if it is one of `choices`; otherwise raise the same error as a Literal."""
     names = list(choices)
     if word not in names:
         *first, last = map(repr, names)
@@ -136,12 +136,12 @@ EVIDENCE = ("metrics", "plan", "run")
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether the text can be stored: typed text may contain bytes that are not UTF-8."""
+    """Return whether the text can be stored. Typed text may contain bytes that are not UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_evidence(text: str) -> bool:
-    """Return whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
+    """Return whether `text` names a value in the evidence, by a path that begins with metrics, plan or run."""
     match = EXPRESSION.match(text)
     return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
 

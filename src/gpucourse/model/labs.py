@@ -1,4 +1,4 @@
-"""What a module runs on, for each target: the `lab` of a manifest."""
+"""The labs of a module, one for each target: the `lab` of a manifest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Slug, Strict, check_choice
 
-# A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the values come from the table.
+# A GPU that the course offers, as it is typed: l4. Errors read like those of a Literal, but the values come from the table.
 GPU = Annotated[
     str,
     AfterValidator(lambda word: check_choice(word, hardware().choices)),
@@ -22,7 +22,7 @@ AnyLab = TypeVar("AnyLab", "Lab", "AwsLab")
 
 
 class Lab(Strict):
-    """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
+    """Simulated nodes: a Terraform stack of `terraform/stacks` and the number of nodes."""
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
@@ -34,7 +34,7 @@ class Lab(Strict):
 
 
 class AwsLab(Strict):
-    """A stack on AWS: how many machines of which GPU and size, and what else costs money."""
+    """A stack on AWS: the number of its machines, their GPU and size, and what else costs money."""
 
     template: Slug = Field(description="the folder in terraform/stacks")
     gpu: GPU = Field(default_factory=lambda: hardware().choices[0])
@@ -51,7 +51,7 @@ class AwsLab(Strict):
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
     max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
     min_nodes: int | None = Field(
-        default=None, ge=1, le=8, description="how few are enough if the quota allows no more; by default as many as `nodes`"
+        default=None, ge=1, le=8, description="the fewest that are enough if the quota allows no more; by default, as `nodes`"
     )
     head: bool = Field(default=False, description="add one machine without a GPU as the head (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as in the stack")
@@ -72,7 +72,8 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The lab of a module, one for each target. With the scheduler Slurm, a head is added to the nodes that are counted."""
+    """The lab of a module, one for each target. With the scheduler Slurm, the lab also has a head, which is not counted in
+    `nodes`."""
 
     scheduler: Literal["slurm"] | None = Field(
         default=None, description="slurm: the nodes are a Slurm cluster, with a head in front of them"

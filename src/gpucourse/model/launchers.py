@@ -1,4 +1,4 @@
-"""Launchers by name, and what manifests, records and screens may ask of one. The interface that plans a run is in
+"""Launchers by name, with the traits that manifests, records and screens look up. The interface that plans a run is in
 `launch/launcher.py`."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LAUNCHERS = {
     "slurm": "gpucourse.launch.slurm:Slurm",
     "slurm-pty": "gpucourse.launch.slurm_pty:SlurmPty",
 }
-"""The class of every launcher, as `module:class`. Manifests, their schema, `--launcher` and its help list what is here."""
+"""The class of every launcher, as `module:class`. Manifests, their schema, `--launcher` and its help list these names."""
 
 
 class LauncherTraits:
@@ -22,9 +22,9 @@ class LauncherTraits:
 
     `one_process`: it starts one process on each node, however many GPUs that has. `starts_ranks`: the processes that it starts
     are the ranks of one world, whose size is the plan's. `can_restart`: it may start all of them again after one has failed.
-    `drills`: the faults that can be injected into its runs. `packages`: what the nodes' Python must have for it. `by_slurm`: it
-    runs on a cluster with Slurm, which chooses the nodes. `takes_batch_files`: a learner's own file for sbatch can be handed to
-    it. `is_terminal`: it opens a terminal for the learner; only an exercise can ask for that.
+    `drills`: the faults that can be injected into its runs. `packages`: what it needs in the nodes' Python. `by_slurm`: it runs
+    on a cluster with Slurm, which chooses the nodes. `takes_batch_files`: a learner's own file for sbatch can be handed to it.
+    `is_terminal`: it opens a terminal for the learner; only an exercise can ask for that.
     """
 
     title = ""
@@ -39,8 +39,8 @@ class LauncherTraits:
 
 
 def find_traits(name: str) -> LauncherTraits:
-    """Return the launcher of that name; one without traits if this installation does not have it (a record may name such a
-    launcher)."""
+    """Return the launcher of that name. A record may name a launcher that this installation does not have; the result then has
+    no traits."""
     if name not in LAUNCHERS:
         return LauncherTraits()
     module, _, kind = LAUNCHERS[name].partition(":")

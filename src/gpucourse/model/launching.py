@@ -1,4 +1,4 @@
-"""How an exercise is started: the `launch` and the `parameters` of a manifest."""
+"""The start of an exercise: the `launch` and the `parameters` of a manifest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _EXTRAS = {"triton": "kernels"}
 
 
 def advised_extra(package: str) -> str:
-    """Return the extra of gpucourse that installs a package: the usual one, or another for large packages."""
+    """Return the extra of gpucourse that installs a package: the usual extra, or another for large packages."""
     return _EXTRAS.get(package, USUAL)
 
 
 def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
-    """Return what to type if an exercise's packages are missing for that Python; `on_this_computer`: it is this computer's."""
+    """Return what to type if an exercise's packages are missing for that Python; `on_this_computer`: it is this computer's
+    Python."""
     extras = sorted({advised_extra(name) for name in packages})
     if on_this_computer and "kernels" in extras and sys.platform == "darwin":
         return (
@@ -36,14 +37,14 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 
 class SlurmLaunch(Strict):
-    """The request of a job to Slurm. The parameters that are named here are for the launcher: the script receives no such flag,
-    except for `array`, whose whole list it receives."""
+    """The request of a job to Slurm. The parameters that are named here are for the launcher: the script receives no flags for
+    them, except for `array`, whose whole list it receives."""
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")
     gpus: int = Field(default=1, ge=0, le=16, description="GPUs of each node, as in --gres=gpu:1")
-    jobs: Name | None = Field(default=None, description="the parameter that says how many such jobs are submitted at once")
+    jobs: Name | None = Field(default=None, description="the parameter that says how many of these jobs are submitted together")
     array: Name | None = Field(default=None, description="the parameter with one value for each task, separated by commas")
-    at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at once")
+    at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at the same time")
     gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
     show_queue: bool = Field(default=False, description="keep a picture of the queue once waiting jobs show their reasons")
     cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that picture")
@@ -62,10 +63,9 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 
 class Launch(Strict):
-    """How the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other word is a
-    parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number or
-    a parameter. Both parameters are for the launcher alone: the script receives no such flag.
-    """
+    """The way in which the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other
+    word is a parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a
+    number or a parameter. Both parameters are only for the launcher: the script receives no flags for them."""
 
     kind: Annotated[str, AfterValidator(lambda name: check_choice(name, LAUNCHERS)), Field(json_schema_extra=_list_launchers)]
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
@@ -86,17 +86,17 @@ class Launch(Strict):
 
     @property
     def traits(self) -> LauncherTraits:
-        """Return the launcher of that kind."""
+        """Return the launcher that `kind` names."""
         return find_traits(self.kind)
 
     @property
     def slurm_request(self) -> SlurmLaunch:
-        """Return what a job asks Slurm for."""
+        """Return the request of a job to Slurm; the default request if the manifest has none."""
         return self.slurm or SlurmLaunch()
 
     @property
     def count_parameter(self) -> str | None:
-        """Return the parameter that sets how many processes each node has, if the learner sets that."""
+        """Return the name of the parameter that sets the number of processes on each node; None if no parameter sets it."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @property
@@ -108,7 +108,8 @@ class Launch(Strict):
 
     @property
     def restart_parameter(self) -> str | None:
-        """Return the parameter that sets how often torchrun may start all ranks again, if the learner sets that."""
+        """Return the name of the parameter that sets how often torchrun may start all ranks again; None if no parameter sets
+        it."""
         return self.restarts if isinstance(self.restarts, str) else None
 
     @model_validator(mode="after")
@@ -139,11 +140,11 @@ def _to_item(word: str, kind: str | None) -> Scalar:
 
 
 class Parameter(Strict):
-    """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
+    """A value that the learner may change: `--set name=value`, or the script's own flag `--name`."""
 
     name: Name = Field(description="its name: batch_size is the script's flag --batch-size")
-    type: Literal["int", "float", "str", "bool"] = Field(description="as the script's flag has it")
-    default: Scalar = Field(description="as the script's flag has it")
+    type: Literal["int", "float", "str", "bool"] = Field(description="the type of the script's flag")
+    default: Scalar = Field(description="the default of the script's flag")
     help: Text = Field(description="what it is, in a few words")
     min: float | None = Field(default=None, description="the smallest number that may be given")
     max: float | None = Field(default=None, description="the largest number that may be given")
@@ -166,7 +167,7 @@ class Parameter(Strict):
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:
-        """Return the type to which range and choices apply: the type of each value, if there are several."""
+        """Return the type to which the range and the choices apply: for a list, the type of each value."""
         return self.each or self.type
 
     @property
@@ -180,12 +181,12 @@ class Parameter(Strict):
         return self.default_for(local=True)
 
     def default_for(self, *, local: bool) -> Scalar:
-        """Return the value that applies unless the learner sets one; on simulated nodes that is `local`, if the manifest has
+        """Return the value that applies if the learner sets none. On simulated nodes this is `local`, if the manifest has
         it."""
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:
-        """Return why `value` is not allowed, or None if it is: its type, the range, the choices."""
+        """Return why `value` is not allowed (its type, the range or the choices); None if it is allowed."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]

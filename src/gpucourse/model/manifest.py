@@ -1,4 +1,4 @@
-"""The manifest of a module, which a person writes. Strict: an unknown key, a wrong type or a bad value is a complaint.
+"""The manifest of a module, which a person writes. Reading is strict: an unknown key, a wrong type or a bad value is an error.
 
 The JSON Schema that editors use is generated from these classes (`course.schema`).
 """
@@ -33,11 +33,13 @@ FORMAT = 1
 
 class MetricsColumn(Strict):
     """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
-    shows no `spare` ones."""
+    leaves out `spare` columns."""
 
     key: Name = Field(description="the key in each row")
     title: Text = Field(description="the heading of the column, with the unit")
-    digits: int | None = Field(default=None, ge=0, le=9, description="digits after the point; by default, the number as it is")
+    digits: int | None = Field(
+        default=None, ge=0, le=9, description="digits after the decimal point; by default, the number is unchanged"
+    )
     spare: bool = Field(default=False, description="left out first on a narrow terminal, as p20 and p80 always are")
 
 
@@ -47,7 +49,7 @@ class MetricsTable(Strict):
     title: Text = Field(description="the heading above the table")
     rows: Rows = Field(description="the list in the metrics whose elements are the rows, such as metrics.rows")
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
-    main: bool = Field(default=False, description="the table in a run's result; if none is marked, the first")
+    main: bool = Field(default=False, description="true: the table in a run's result; if no table is marked, the first")
 
 
 class Series(Strict):
@@ -68,8 +70,8 @@ class Series(Strict):
 class Plot(Strict):
     """A picture of rows of the metrics. Axis titles carry the unit.
 
-    `ideal` draws y = first value times x / first x; `ideal_key` draws the ideal value that each row contains. `by` draws a line
-    for each value of that key in the rows.
+    `ideal` draws y = first value × x / first x; `ideal_key` draws the ideal value that each row contains. `by` draws a line for
+    each value of that key in the rows.
     """
 
     file: FileName = Field(description="the picture's name without an ending: FILE.png and FILE.svg are drawn")
@@ -77,7 +79,7 @@ class Plot(Strict):
     kind: Literal["line", "bar"] = Field(description="points with lines between them, or bars")
     rows: Rows = Field(description="the list in the metrics whose elements are the points, such as metrics.rows")
     x: Name = Field(description="the key in each row for the horizontal position")
-    by: Name | None = Field(default=None, description="a key in the rows: each of its values gets a line of its own")
+    by: Name | None = Field(default=None, description="a key in the rows: each of its values gets a separate line")
     series: tuple[Series, ...] = Field(min_length=1, description="what is drawn vertically: a line, or a bar at each position")
     x_title: Text = Field(description="the title of the lower axis, with the unit")
     y_title: Text = Field(description="the title of the left axis, with the unit")
@@ -98,23 +100,26 @@ class Plot(Strict):
         if self.ideal and self.kind == "bar":
             raise ValueError("bars have words below them, and words have no ideal line: use ideal_key")
         if self.by and (self.kind == "bar" or self.ideal):
-            raise ValueError("by is for lines without an ideal of their own: ideal_key draws one for all")
+            raise ValueError("by is for lines and cannot be combined with ideal: ideal_key draws one for all lines")
         return self
 
 
 class LearnerPart(Strict):
-    """What the learner writes: a file, which the course's judge checks in a process of its own, or checks of the run.
+    """A part that the learner writes in one file. The course's judge checks it in a separate process, or checks of the run
+    judge it.
 
-    The judge is `judges/<file>` beside the exercises' scripts (for a file that is not Python, its name with the ending .py),
-    the solution `solutions/<file>`, another right way `solutions/other/<file>`.
+    The judge is `judges/<file>` next to the exercises' scripts (with the ending .py, even for a file that is not Python), the
+    solution is `solutions/<file>`, and another right solution is `solutions/other/<file>`.
     """
 
     id: Slug = Field(description="its name, which rubrics and messages use")
     title: Text = Field(description="what it is, in a few words")
-    file: RelativePath = Field(description="beside the script; the learner edits the copy in the workspace")
+    file: RelativePath = Field(description="a file next to the script; the learner edits the copy in the workspace")
     write: Text = Field(description="what to write, as an instruction: Write the body of busbw: ...")
     judge: bool = Field(default=True, description="false: only checks of a run judge it")
-    checks: tuple[Slug, ...] = Field(default=(), description="checks of the run that concern it: open while it is as delivered")
+    checks: tuple[Slug, ...] = Field(
+        default=(), description="checks of the run that judge it: open until the learner changes the file"
+    )
     torch: bool = Field(default=True, description="whether the judge needs torch")
     packages: tuple[Name, ...] = Field(default=(), description="what else the judge needs on the learner's computer: [triton]")
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
@@ -125,13 +130,14 @@ class LearnerPart(Strict):
 
 
 class CodeFault(Strict):
-    """An error that real benchmarks make: `break --how code` puts it into a copy of the exercise, and the learner finds it.
+    """An error that occurs in real benchmarks: `break --how code` puts it into a copy of the exercise, and the learner finds
+    it.
 
     `was` occurs once in `file` (the script, or a file that is uploaded with it), and `becomes` replaces it. The judge of the
-    repaired copy is `judges/fault_<id>.py` beside the scripts, with _ for each -.
+    repaired copy is `judges/fault_<id>.py` next to the scripts, with _ in place of each -.
     """
 
-    id: Slug = Field(description="the word by which a learner names it")
+    id: Slug = Field(description="the word with which a learner names it")
     title: Text = Field(description="what is wrong, in the words of the list from which the learner chooses")
     file: RelativePath = Field(description="the file that is changed: the script, or one of files")
     was: Text = Field(description="a text that occurs once in the file")
@@ -142,24 +148,24 @@ class CodeFault(Strict):
 
 
 class Deliverable(Strict):
-    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if only
-    a run on a GPU leaves it."""
+    """A file that the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if
+    only a run on a GPU produces it."""
 
     title: Text = Field(description="what it is")
     source: RelativePath = Field(
         description="a pattern in the run's folder: metrics.json, sums.png, logs/*.log, outputs/*/report.txt"
     )
-    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a run on a GPU leaves it")
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a run on a GPU produces it")
 
 
 class Exercise(Strict):
-    """One exercise: a script, what may be changed, how it starts, what it must show."""
+    """One exercise: a script, its parameters, how it starts, and what it must show."""
 
     id: ExerciseId = Field(description='module and number, in quotes: "3.2"')
     title: Text = Field(description="its name in lists")
     goal: Text = Field(description="what the learner can do afterwards, in a sentence")
     minutes: int = Field(ge=1, description="how long it takes, with reading")
-    script: RelativePath = Field(description="what is started, in the module's folder of exercises/")
+    script: RelativePath = Field(description="the script, a file in the module's folder in exercises/")
     files: tuple[RelativePath, ...] = Field(
         default=(), description="what is uploaded with the script: files of its folder or of exercises/shared, or whole folders"
     )
@@ -170,7 +176,7 @@ class Exercise(Strict):
         default=(), description="programs that the script starts; the nodes are checked for them before it starts"
     )
     optional_programs: tuple[ProgramName, ...] = Field(
-        default=(), description="programs without which a part of it is not measured; the script itself looks for them"
+        default=(), description="programs without which part of the exercise is not measured; the script itself looks for them"
     )
     builds_on: tuple[ExerciseId, ...] = Field(
         default=(), description="exercises whose newest measurements are uploaded with it, as earlier-ID-RUN.json"
@@ -178,7 +184,8 @@ class Exercise(Strict):
     launch: Launch = Field(description="how it is started")
     parameters: tuple[Parameter, ...] = Field(default=(), description="what the learner may set; each is a flag of the script")
     outputs: tuple[RelativePath, ...] = Field(
-        default=(), description="patterns in the work folder on a node: what is collected besides the files in GPUCOURSE_OUT"
+        default=(),
+        description="patterns for files in a node's work folder that are collected in addition to those in GPUCOURSE_OUT",
     )
     max_output: Bytes = Field(default=1 << 30, description="the largest file that is collected; by default 1 GiB")
     yours: tuple[LearnerPart, ...] = Field(default=(), description="what the learner writes")
@@ -188,7 +195,7 @@ class Exercise(Strict):
     tasks: tuple[Text, ...] = Field(min_length=1, description="what to do, in order")
     questions: tuple[Question, ...] = Field(default=(), description="what is asked after a run")
     former_questions: tuple[Slug, ...] = Field(
-        default=(), description="asked by earlier versions: answers to them are kept, and give no points"
+        default=(), description="questions of earlier versions: answers to them are kept, but earn no points"
     )
     hints: tuple[Text, ...] = Field(min_length=1, description="from a nudge to the plain answer, one at a time; at least three")
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
@@ -205,19 +212,19 @@ class Exercise(Strict):
 
     @property
     def mutation_command(self) -> str:
-        """Return the command that answers a question of the kind `mutation`; CHECK stands for the check that the learner
-        predicts."""
+        """Return the command that answers a question of the kind `mutation`. CHECK stands for the check that the learner
+        expects to fail."""
         return f"gpucourse run {self.id} --expect-red CHECK"
 
     @property
     def main_table(self) -> MetricsTable | None:
-        """Return the one table in the result of a run: the one with `main`, else the first; None if there is none."""
+        """Return the table that a run's result shows: the one marked `main`, or else the first; None if there is no table."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")
     def _one_main_table(self) -> Exercise:
         if sum(table.main for table in self.tables) > 1:
-            raise ValueError("tables: only one can be main, the one that a run's result shows")
+            raise ValueError("tables: only one can be main, because a run's result shows only one")
         return self
 
     @model_validator(mode="after")
@@ -225,7 +232,9 @@ class Exercise(Strict):
         checks, files = {check.id for check in self.checks}, {self.script, *self.files}
         for question in self.questions:
             if question.kind == "mutation" and (question.check not in checks or question.edit not in files):
-                raise ValueError(f"question {question.id}: check must be a check of this exercise, edit its script or a file")
+                raise ValueError(
+                    f"question {question.id}: check must be a check of this exercise, and edit its script or one of its files"
+                )
         if self.predict and self.no_predict:
             raise ValueError("predict and no_predict cannot be combined")
         part_ids = [part.id for part in self.yours if part.instead_of is None]
@@ -242,8 +251,8 @@ class Module(Strict):
     id: ModuleId = Field(description='the number of its folder, in quotes: "3" for 03-parallel-computing')
     title: Text = Field(description="its name in lists")
     summary: Text = Field(description="what it is about, in one or two sentences")
-    hours: float = Field(gt=0, description="how long it takes with reading; at least what its exercises take together")
-    lesson: RelativePath = Field(default="lesson.md", description="the lesson, in Markdown, beside this file")
+    hours: float = Field(gt=0, description="how long it takes, with reading; at least as long as its exercises together")
+    lesson: RelativePath = Field(default="lesson.md", description="the lesson, in Markdown, next to this file")
     further_lessons: tuple[RelativePath, ...] = Field(default=(), description="the parts of a long lesson after the first")
     needs: tuple[ModuleId, ...] = Field(default=(), description="modules to do before it")
     lab: Labs = Field(description="what its exercises run on, for each target")

@@ -14,7 +14,7 @@ Role = Literal["head", "worker"]
 
 
 def is_simulated(mode: Mode) -> bool:
-    """Return whether a run in that mode is no evidence of what a GPU does."""
+    """Return whether nodes with that mode are simulated, so that a run on them is no evidence of what a GPU does."""
     return mode == SIMULATED
 
 
@@ -22,13 +22,13 @@ def is_simulated(mode: Mode) -> bool:
 class Node:
     """One machine that answers SSH.
 
-    `address` and `port` are how this computer reaches it, `private_address` how the other nodes do. `python` is the
+    This computer reaches the node at `address` and `port`, and the other nodes reach it at `private_address`. `python` is the
     interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`);
     `other_host_keys` are those of other machines that answer at the same address, as the login nodes of a cluster may do.
     `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
-    output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty if it is reached directly.
-    `key` is the private key on this computer that opens it, empty for the workspace's own. `typed` is what the learner typed
-    for their own machine.
+    output lead to the node's SSH server (like OpenSSH's ProxyCommand, with %h and %p); it is empty if the node is reached
+    directly. `key` is the private key on this computer for the node; it is empty for the workspace's key. `typed` is the name
+    that the learner typed for their own machine.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Return its name in messages: the one that the learner typed, else its name in the lab."""
+        """Return its name in messages: the name that the learner typed, or else its name in the lab."""
         return self.typed or self.name
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether it is a process or a namespace of this computer."""
+        """Return whether the node is a process or a namespace on this computer."""
         return is_simulated(self.mode)
 
 
@@ -67,7 +67,7 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """Return the node at which the others meet; the first one if no node is marked as the head."""
+        """Return the node at which the others meet; the first node if none is marked as the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:

@@ -1,4 +1,4 @@
-"""What a run is going to do, as data: `--dry-run` prints it, `remote` executes it."""
+"""The plan of a run, as data: `--dry-run` prints it, and `remote` executes it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpucourse.model.node import Mode, Node
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
-    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must have succeeded before this one starts.
-    `flags` are typed before the file's name, where they overrule it, and `arguments` after it. `error` is where the file itself
-    sends standard error, in sbatch's form (err-%j.txt); empty if that goes with standard output. `script` is the name of an
-    uploaded file that is submitted unchanged from the work folder; empty if this text is submitted."""
+    """One file for sbatch. `name` is the file's name without `.sbatch`. It is submitted `copies` times, or once as an array of
+    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must succeed before this one starts. `flags`
+    are typed before the file's name, where they override the file's options, and `arguments` after it. `error` is the file's
+    own path for standard error, in sbatch's form (err-%j.txt); empty if standard error goes with standard output. `script` is
+    the name of an uploaded file that is submitted unchanged from the work folder; empty if `text` is submitted."""
 
     name: str
     text: str
@@ -34,18 +34,18 @@ class BatchFile:
 
     @property
     def rows(self) -> int:
-        """Return how many jobs or tasks of an array it makes."""
+        """Return how many jobs or array tasks the file makes."""
         return len(self.numbers) or self.tasks or self.copies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """The submission, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per node) and
-    `gpus` (per node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with its reason;
-    with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which srun opens. `module` is the module
-    whose lab is the cluster. `setup` is the text of setup.sh, which a batch file that the learner wrote reads. `max_restarts`:
+    """A submission to Slurm: `files`, in this order. `partition` is empty for the cluster's default; `nodes`, `tasks` (per
+    node) and `gpus` (per node) apply to each job. With `show_queue`, a picture of the queue is kept once a job waits and shows
+    its reason; with `cancel_last`, the last job is then cancelled. `session`: the job is a terminal, which srun opens. `module`
+    is the module whose lab is the cluster. `setup` is the text of setup.sh, which a learner's batch file reads. `max_restarts`:
     srun starts one torchrun per node, which may start its processes again that often. `own`: the file is the learner's own and
-    no part of an exercise; `asks` says in words what it asks for."""
+    not part of an exercise; `asks` describes its request in words."""
 
     partition: str
     nodes: int
@@ -63,8 +63,8 @@ class Batch:
 
     @property
     def spread(self) -> bool:
-        """Return whether each rank of a job has a separate log: it is several processes, or torchrun starts them. The processes
-        of a learner's own file write into one log for each job."""
+        """Return whether each rank of a job has a separate log: the job has several processes, or torchrun starts them. The
+        processes of a learner's own file write into one log for each job."""
         return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
 
 
@@ -78,9 +78,9 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCommand:
-    """What one node starts: `argv` in the work folder, with `env` added to the node's own environment.
+    """The command that one node starts: `argv` in the work folder, with `env` added to the node's own environment.
 
-    `ranks` are the global ranks that this command brings up, in order of their local rank.
+    `ranks` are the global ranks that this command starts, in order of their local rank.
     """
 
     node: Node
@@ -101,9 +101,9 @@ class LaunchPlan:
     `timeout_s` is the time limit that each node enforces by itself, with or without a client. `outputs` are glob patterns in
     the work folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file,
     `output_limit` for all files of a node, `max_output_files` for their number, and `log_limit` for one log; sizes are in
-    bytes. `batch` is what is submitted to Slurm: the one command then only submits it. `own_script` is the name of a learner's
-    own script that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`: the
-    variables of this computer's environment that ranks receive in addition; no file contains their values.
+    bytes. `batch` is the submission to Slurm: the plan's single command then only submits it. `own_script` is the name of a
+    learner's own script that runs in place of the exercise. `max_restarts`: how often torchrun may start all ranks again.
+    `handed_on`: the variables of this computer's environment that ranks receive in addition; no file contains their values.
     """
 
     run_id: str

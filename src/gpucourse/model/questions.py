@@ -19,14 +19,14 @@ LETTERS = "abcdefgh"
 
 
 class Question(Strict):
-    """A question about what the learner just saw, in one of four kinds.
+    """A question of one of four kinds, about what the learner just saw.
 
-    `text` (the default): free text, kept for a person, who judges it by `look_for`. `numeric`: a number that is compared
-    with what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
-    `tolerance_percent` says how far off the answer may be; in place of `value`, `low` and `high` are the ends of what was
-    recorded. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `mutation`: it is
-    answered by a run after an edit of the file `edit`; the learner predicts that `check` fails, and no other.
-    `explanation` is shown after a right answer, or after the last one.
+    `text` (the default): free text, kept for a person, who judges it by `look_for`. `numeric`: a number that is compared with
+    what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
+    `tolerance_percent` says how far off the answer may be; instead of `value`, `low` and `high` give the two ends of a recorded
+    range. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `mutation`: it is answered
+    by a run after an edit of the file `edit`; the learner predicts that `check` fails and no other check does. `explanation` is
+    shown after a right answer, or after the last one.
     """
 
     id: Slug = Field(description="its name: gpucourse answer 3.2 --set ID=ANSWER")
@@ -35,8 +35,8 @@ class Question(Strict):
         default="text", description="free text, a number, one of several options, or an edit whose check fails"
     )
     value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
-    low: Expression | None = Field(default=None, description="numeric: the lower end of what was recorded")
-    high: Expression | None = Field(default=None, description="numeric: the upper end of what was recorded")
+    low: Expression | None = Field(default=None, description="numeric: the lower end of the recorded range")
+    high: Expression | None = Field(default=None, description="numeric: the upper end of the recorded range")
     tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in the unit")
     tolerance_percent: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in percent")
     unit: str = Field(default="", description="numeric: the unit of the answer")
@@ -55,7 +55,7 @@ class Question(Strict):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the paths into the evidence of a run with which the answer is compared; empty if it needs no run."""
+        """Return the evidence paths that the answer is compared with; empty if the question needs no run."""
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")
@@ -63,7 +63,7 @@ class Question(Strict):
         for kind, keys in KINDS.items():
             strange = [key for key in keys if key in self.model_fields_set]
             if kind != self.kind and strange:
-                raise ValueError(f"{strange[0]} belongs to kind: {kind}, and this is kind: {self.kind}")
+                raise ValueError(f"{strange[0]} belongs to kind: {kind}, but this is kind: {self.kind}")
         if self.kind == "numeric":
             self._number()
         elif self.kind == "mutation":
@@ -85,9 +85,10 @@ class Question(Strict):
 
 
 class Prediction(Question):
-    """What the learner predicts before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
+    """A value that the learner predicts before the ranks start and the run then measures: a number (`value`) or a choice
+    (`options`).
 
-    A number must follow from the parameters of the run by a formula of the lesson: `value` reads what the run measured.
+    A number must follow from the parameters of the run by a formula of the lesson; `value` is the path to the measured number.
     """
 
     kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice if there are options")

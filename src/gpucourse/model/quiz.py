@@ -1,4 +1,4 @@
-"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is stored of each attempt."""
+"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is stored about each attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpucourse.model.score import Try
 
 
 class Lesson(Strict):
-    """What a group of questions is about."""
+    """The topic of a group of questions."""
 
     id: Slug = Field(description="its name, which questions use")
     title: Text = Field(description="what it is about, as the learner reads it")
@@ -29,7 +29,7 @@ class QuizQuestion(Question):
     @model_validator(mode="after")
     def _of_no_run(self) -> QuizQuestion:
         if self.reads:
-            raise ValueError(f"a quiz asks about no run: {self.reads[0]} must be a plain number")
+            raise ValueError(f"a quiz does not refer to a run: {self.reads[0]} must be a plain number")
         return self
 
 
@@ -64,7 +64,7 @@ class Quiz(Strict):
 
 @dataclass(kw_only=True)
 class Tries:
-    """`quiz.json`: every attempt, oldest first. At most the newest one is still open."""
+    """`quiz.json`: every attempt, oldest first. Only the newest may still be open."""
 
     version: int = 1
     tries: list[Try] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The record of a run. Stored as JSON by `workspace`; readers ignore unknown keys."""
+"""The record of a run. `workspace` stores it as JSON; readers ignore unknown keys."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 )
 
 MAX_LISTED = 50
-"""The limit for the outputs that a run's record lists, the first ones; its seal names all of them."""
+"""The largest number of outputs that a run's record lists. The run's seal names all of them."""
 
 MAX_RESTARTS = 100
 """The limit for how often torchrun may restart all ranks of a run."""
 
 MAX_RANKS = 65_536
-"""How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than
+"""The largest number of ranks in a run. A record with more ranks is damaged, and so is a record with more nodes than
 MAX_LISTED_NODES."""
 
 MAX_LISTED_NODES = 1024
@@ -48,8 +48,8 @@ RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
-    """How one node's part of a run ended. `code` is as in the shell: 128 + n for signal n. `reason` is one of exited,
-    cancelled, timed_out, lost (the node or its supervisor vanished)."""
+    """The end of one node's part of a run. `code` is as in the shell: 128 + n for signal n. `reason` is exited, cancelled,
+    timed_out, or lost (the node or its supervisor vanished)."""
 
     node: str
     code: int
@@ -60,9 +60,9 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """How one rank ended; `at` is seconds since the epoch on that node's clock. If torchrun starts all ranks again after a
+    """The end of one rank; `at` is in seconds since the epoch by that node's clock. If torchrun starts all ranks again after a
     failure, a rank has several lives: `restart` is 0 for the first. `group` is the size of the largest process group that torch
-    made in it, 0 if torch was imported and made none, None if torch reported nothing."""
+    made in the rank; 0 if torch was imported but made none; None if torch reported nothing."""
 
     node: str
     rank: Annotated[int, Meta(ge=0, lt=MAX_RANKS)]
@@ -84,7 +84,7 @@ class OutputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A file that a node offered and that was not collected, with the reason in plain words."""
+    """A file that a node offered but that was not collected, with the reason in plain words."""
 
     node: str
     name: str
@@ -93,7 +93,8 @@ class RefusedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPrediction:
-    """What the learner predicted before a run: `id` is that of the manifest's prediction, `answer` is as it was typed."""
+    """The learner's prediction before a run: `id` is the id of the prediction in the manifest, and `answer` the text as it was
+    typed."""
 
     id: str
     answer: str
@@ -103,19 +104,19 @@ class GivenPrediction:
 class RunRecord:
     """`run.json`: everything about one run that has no file of its own. Times are ISO 8601 in UTC.
 
-    Under Slurm, `nodes` is the node that accepts the jobs; their rows record where they ran. A rank that prints nothing for
-    `silence_s` seconds is named; `silences` are those that were still silent at the end. `clock_skew_s`: how far each node's
-    clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script, which
-    ran in the exercise's place; its results say nothing about the exercise. `own_module`: its name as a module, if it was
-    started as one. `place`: the folder of its runs below `runs/`, `scripts/train.py`; without one it is the exercise's.
-    `profiled`: it ran under a profiler, which slows it down, so that its times are no evidence. `prediction`: made before it
-    began, if any. `edited`: the files of the exercise that differed from the course's. `expected_red`: the check that the
-    learner predicted to fail after that edit. `restarts`: how often torchrun started all ranks again, at most `max_restarts`; a
-    rank that failed before the last restart did not make the run fail, and is not its `first_failure`. `environment` are the
-    variables that were typed, `handed_on` the names of those whose values are not stored; `torchrun` are torchrun's own
-    options, as typed. `checks` are those of a learner's own script, as in a manifest. `outputs` are the first MAX_LISTED that
-    were collected, of `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither
-    number.
+    Under Slurm, `nodes` contains the node that accepts the jobs; the rows of the jobs record where they ran. A rank that prints
+    nothing for `silence_s` seconds is reported; `silences` are the ranks that were still silent at the end. `clock_skew_s`: how
+    far each node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's
+    own script, which ran in place of the exercise; its results say nothing about the exercise. `own_module`: its name as a
+    module, if it was started as one. `place`: the folder of its runs below `runs/`, such as `scripts/train.py`; if it is empty,
+    the exercise's folder. `profiled`: it ran under a profiler, which slows it down, so that its times are no evidence.
+    `prediction`: the prediction made before it began, if any. `edited`: the files of the exercise that differed from the
+    course's. `expected_red`: the check that the learner expected to fail after that edit. `restarts`: how often torchrun
+    started all ranks again, at most `max_restarts`; a rank that failed before the last restart did not make the run fail, and
+    is not its `first_failure`. `environment` contains the variables that were typed, `handed_on` the names of variables whose
+    values are not stored, and `torchrun` torchrun's own options as typed. `checks` are the checks of a learner's own script, as
+    in a manifest. `outputs` are the first MAX_LISTED collected files, out of `output_files` files with `output_bytes` bytes in
+    all; records of earlier versions list all files and have neither number.
     """
 
     version: int = 1
@@ -167,19 +168,19 @@ class RunRecord:
 
     @property
     def subject(self) -> str:
-        """Return what ran: the exercise, or the name of a learner's own script."""
+        """Return the name of what ran: the exercise, or a learner's own script."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
 
     @property
     def run_words(self) -> list[str]:
-        """Return the words after `gpucourse run` for what ran."""
+        """Return the words after `gpucourse run` that start the same exercise or script."""
         if self.own_module:
             return ["--module", self.own_module]
         return ["--script", self.subject] if self.own_script else [self.exercise]
 
     @property
     def folder(self) -> str:
-        """Return the path of its folder below `runs/`: that of its exercise, or of a learner's own script."""
+        """Return the path, below `runs/`, of the folder of its exercise or of the learner's own script."""
         return self.place or self.exercise
 
     @property
@@ -189,12 +190,13 @@ class RunRecord:
 
     @property
     def is_judged(self) -> bool:
-        """Return whether the exercise's checks are applied: its script ran, perhaps edited to make one fail, and succeeded."""
+        """Return whether the exercise's checks are applied: its script ran and succeeded, perhaps after an edit to make a check
+        fail."""
         return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property
     def brings_checks(self) -> bool:
-        """Return whether it is a run of a learner's own script with checks, and they can be applied to it."""
+        """Return whether a learner's own script ran with checks that can be applied to the run."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
@@ -209,7 +211,7 @@ class RunRecord:
 
     @property
     def output_totals(self) -> tuple[int, int]:
-        """Return how many outputs were collected, and how many bytes they have."""
+        """Return the number of collected outputs and their total size in bytes."""
         if self.output_files:
             return self.output_files, self.output_bytes
         return len(self.outputs), sum(output.bytes for output in self.outputs)
@@ -233,23 +235,26 @@ class RunRecord:
 
     @property
     def rank_count(self) -> int:
-        """Return how many ranks took part: the planned ones, or more if each of them started as many others."""
+        """Return how many ranks took part: the planned number, or more if each planned rank started the same number of further
+        ranks."""
         sizes = self.group_sizes
         return max(self.world_size, *sizes) if sizes and self.starts_ranks and not self.split_world else self.world_size
 
     @property
     def split_world(self) -> str:
-        """Return how the process groups that the ranks made differ from the plan; empty if they do not, or if that is not
-        known."""
+        """Return a sentence on how the process groups of the ranks differ from the plan; empty if they do not, or if that is
+        not known."""
         sizes, planned = self.group_sizes, self.world_size
         if not self.starts_ranks or self.state != "succeeded" or planned < 2 or not sizes:
             return ""
-        if len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned == 0:  # a rank may start as many processes as every other
+        if (
+            len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned == 0
+        ):  # each rank may have started the same number of processes
             return ""
         if not any(sizes):
-            return f"torch made no process group: {len(sizes)} ranks worked alone, each a world of one"
+            return f"torch made no process group: {len(sizes)} ranks worked alone, each in a world of one"
         groups = ", ".join(_count_groups(size, sizes.count(size)) for size in sorted(set(sizes)))
-        return f"{planned} ranks were planned as one process group, and they made {groups}"
+        return f"{planned} ranks were planned as one process group, but they made {groups}"
 
     @property
     def warnings(self) -> list[str]:
@@ -258,21 +263,22 @@ class RunRecord:
 
     @property
     def culprit(self) -> int | None:
-        """Return the rank to look at first: the one that the coach blames, else the first that failed. None if several are
-        silent: one of them keeps the others waiting, and nothing shows which."""
+        """Return the rank to look at first: the one that the coach blames, or else the first that failed. Return None if
+        several are silent: one of them keeps the others waiting, and nothing shows which."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     def is_of_script(self, name: str) -> bool:
-        """Return whether it is a run of that learner's own script: `train.py`, or as much of its path as was typed."""
+        """Return whether it is a run of the learner's script `name`, which is `train.py`, or as much of its path as was
+        typed."""
         parts = PurePath(name).parts
         return self.own_script is not None and PurePath(self.own_script).parts[-len(parts) :] == parts
 
     @property
     def advice(self) -> str:
-        """Return what to type about a run that has not ended, that failed, or that ran a learner's own script; else empty."""
+        """Return the command to type next if the run has not ended, failed, or ran a learner's own script; otherwise empty."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
         if self.state in {"succeeded", "cancelled"}:
@@ -281,7 +287,8 @@ class RunRecord:
         return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
 
     def show_command(self, flags: str = "") -> str:
-        """Return what to type to see it again, with these flags. A name that begins with a dash would be read as an option."""
+        """Return the command that shows the run again, with these flags. `--` keeps a name that begins with a dash from being
+        an option."""
         name, run = quote(self.subject), f"--run {self.id}{flags}"
         return f"gpucourse show {run} -- {name}" if name.startswith("-") else f"gpucourse show {name} {run}"
 
@@ -292,8 +299,8 @@ class RunRecord:
 
 
 def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
-    """Return what ran, by the run's id: its subject. A learner's own scripts with the same name in different folders are named
-    by as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
+    """Return the subject of each run, by the run's id. A learner's scripts with the same name in different folders are named by
+    as much of their paths as is needed: `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
     all_records = list(records)
     for record in all_records:
@@ -315,7 +322,7 @@ def _count_telling_parts(paths: Collection[PurePath]) -> int:
 
 
 def _count_groups(size: int, ranks: int) -> str:
-    """Return a text such as `2 groups of 1 rank`; `ranks` made a group of that size."""
+    """Return a text such as `2 groups of 1 rank`, where `ranks` ranks made groups of that size."""
     if size == 0:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)
@@ -323,7 +330,8 @@ def _count_groups(size: int, ranks: int) -> str:
 
 
 def find_end_state(exits: Sequence[NodeExit]) -> RunState:
-    """Return `succeeded` if every node exited with 0; otherwise the most important reason. Without any exit the run is lost."""
+    """Return `succeeded` if every node exited with 0; otherwise the most important reason. Return `lost` if there are no
+    exits."""
     if not exits:
         return "lost"
     reasons = {end.reason for end in exits if end.code != 0 or end.reason != "exited"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table: titles, rows of the same length as text, and which columns contain numbers. `note` is below it."""
+    """A table: its titles, its rows as text with one cell for each title, and the columns that contain numbers. `note` is
+    printed below it."""
 
     title: str
     columns: tuple[str, ...]
@@ -36,7 +37,7 @@ class Saying:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter. `missing` says what is missing and which command adds it; `sources` are the runs from which it is made."""
+    """One chapter. `missing` says what is missing and which command adds it; `sources` are the runs that it is made from."""
 
     id: str
     title: str
@@ -52,7 +53,7 @@ class Chapter:
 class Report:
     """The whole report. `made` is a date (ISO 8601); `mode` is `local` if any number comes from simulated nodes.
 
-    `missing` lists what the report as a whole lacks; each chapter lists what it lacks itself.
+    `missing` lists what the report as a whole lacks; each chapter lists what the chapter lacks.
     """
 
     title: str

@@ -10,11 +10,11 @@ from gpucourse.model.fields import ExerciseId, Expression, Name, Slug, Strict, T
 from gpucourse.model.manifest import Plot
 
 SUBJECTS = "metrics.subjects"
-"""The rows of charts that compare: one for each subject, with its figures by their ids."""
+"""The path to the rows of charts that compare subjects: one row for each subject, with its figures by their ids."""
 
 
 class Figure(Strict):
-    """One number of a run for the comparison: a value as in a check, its title with the unit, and how it is written."""
+    """One number of a run for the comparison: its path as in a check, its title with the unit, and its digits."""
 
     id: Name = Field(description="its name in the rows of metrics.subjects")
     value: Expression = Field(description="a path into the run, as in a check")
@@ -30,18 +30,20 @@ class Words(Strict):
 
 
 class ReportChapter(Strict):
-    """One chapter: a comparison of the newest good run of each subject, the tables of those runs, charts, words.
+    """One chapter: a comparison of the newest good run of each subject, the tables of those runs, charts, and the learner's
+    words.
 
-    A subject is a GPU, and with `by` a GPU with the value of that parameter (a model). Charts read `metrics.subjects`, whose
-    rows contain `subject` and each figure by its id; or rows of the runs' own metrics: then every subject has its own line, or
-    its own bar at each position. `newest`: only the newest run is used, since it compares by itself.
+    A subject is a GPU, or with `by`, a GPU together with a value of that parameter (a model). Charts read `metrics.subjects`,
+    whose rows contain `subject` and each figure by its id, or rows of the runs' own metrics, in which case every subject has a
+    separate line, or a separate bar at each position. `newest`: only the newest run is used, because that run itself makes the
+    comparison.
     """
 
     id: Slug = Field(description="its name in messages")
     title: Text = Field(description="the heading")
     text: Text = Field(description="the text below the heading")
     exercise: ExerciseId = Field(description="the exercise whose runs it shows")
-    by: Name | None = Field(default=None, description="a parameter: each of its values is compared, on each GPU")
+    by: Name | None = Field(default=None, description="a parameter: the chapter compares each of its values on each GPU")
     newest: bool = Field(default=False, description="only the newest run is shown")
     figures: tuple[Figure, ...] = Field(default=(), description="numbers of the runs, side by side")
     tables: tuple[Text, ...] = Field(default=(), description="titles of the exercise's tables that are included")
@@ -50,11 +52,11 @@ class ReportChapter(Strict):
 
 
 class Enough(Strict):
-    """What makes the report complete."""
+    """The requirements for a complete report."""
 
     gpus: int = Field(default=2, ge=1, description="the least number of GPUs")
     models: int = Field(default=2, ge=0, description="the least number of models")
-    models_of: ExerciseId | None = Field(default=None, description="the exercise whose parameter `model` is counted")
+    models_of: ExerciseId | None = Field(default=None, description="the exercise in which the values of `model` are counted")
 
 
 class ReportPlan(Strict):

@@ -1,4 +1,4 @@
-"""What the points of a course are given for: `modules/rubric.yaml`, which an instructor may change."""
+"""The rubric of a course, `modules/rubric.yaml`: what points are given for. An instructor may change it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Counts = Literal["course", "bonus", "own"]
 
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
-"""The kinds of evidence that an exercise earns with its script unchanged."""
+"""The kinds of evidence that a learner can earn by running an exercise with its script unchanged."""
 MAX_PRESSED = 0.3
 """The largest share of an exercise's points that `PRESSED` may have."""
 
@@ -56,10 +56,10 @@ Weights = Annotated[
 
 
 class Row(Strict):
-    """Points for one thing, in equal shares for every exercise; within an exercise each kind of evidence has its weight.
+    """Points that are divided equally among exercises, and within an exercise by the weights of the kinds of evidence.
 
-    `checks`: which of the exercise's checks passed on the run that counts. `deliverables`: which of the files that it asks for
-    exist, as the run left them. `yours`: which parts the learner has written correctly. `answers`: which questions are
+    `checks`: which of the exercise's checks passed on the run that counts. `deliverables`: which of the files that it requires
+    exist, unchanged since the run. `yours`: which parts the learner has written correctly. `answers`: which questions are
     answered correctly, or well in a person's judgement, and what was predicted.
     """
 
@@ -69,11 +69,14 @@ class Row(Strict):
     evidence: Weights = Field(
         description="the kinds of evidence (checks, deliverables, yours, answers), each with its weight; a list: equal weights"
     )
-    exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's if none is named")
+    exercises: tuple[ExerciseId, ...] = Field(
+        default=(), description="the exercises that earn the points; by default, all of the module"
+    )
 
     def shares(self, kinds: Collection[Kind]) -> dict[Kind, float]:
-        """Return which share of this row's points for one exercise each kind has, if the exercise has these kinds; empty if it
-        has none. The share of a kind that it does not have is added to the kinds that need thought, else to the rest."""
+        """Return the share of each kind in this row's points for an exercise with these `kinds`; empty if the exercise has none
+        of the row's kinds. The share of a kind that the exercise lacks is added to the kinds that need thought, or else to the
+        others."""
         present = [kind for kind in self.evidence if kind in kinds]
         takers = [kind for kind in present if kind not in PRESSED] or present
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)
@@ -85,12 +88,14 @@ class Row(Strict):
 
 
 class RubricPart(Strict):
-    """The rows of one module. `counts`: towards the course's points, as a bonus on top of them, or as a score of its own."""
+    """The rows of one module. `counts`: its points count towards the course's points, as a bonus on top of them, or as a
+    separate score."""
 
     module: ModuleId = Field(description="the module whose exercises earn the points")
     title: Text | None = Field(default=None, description="the heading above the rows; by default the module's title")
     counts: Counts = Field(
-        default="course", description="towards the course's points, as a bonus on top of them, or as a score of its own"
+        default="course",
+        description="how its points count: towards the course's points, as a bonus on top of them, or as a separate score",
     )
     rows: tuple[Row, ...] = Field(min_length=1, description="what the points are given for")
 
@@ -129,7 +134,7 @@ class Rubric(Strict):
 
 
 def usual(module: str, title: str) -> RubricPart:
-    """Return the rows of a module that the rubric does not name: a separate score, out of 25."""
+    """Return the default rows for a module that the rubric does not name: a separate score, out of 25."""
     return RubricPart(
         module=module,
         title=title,

@@ -16,8 +16,8 @@ NO_RUN = "no run yet"
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """The progress of an exercise: whether there is a good run, the learner's parts have passed, and every question has an
-    answer. None if it asks for no such thing."""
+    """The progress in an exercise: whether it has a good run, the learner's parts have passed, and every question has an
+    answer. A sign is None if the exercise does not require it."""
 
     ran: bool
     yours: bool | None = None
@@ -31,9 +31,9 @@ class Signs:
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """The facts about a handed-in part besides its verdict. `is_solution`: its code is that of a solution of the course.
-    `by_learner`: only the learner's computer says that it passed, without checks of a run in this workspace and without a
-    reviewer. `share`: how good it is in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
+    """The facts about a handed-in part besides its verdict. `is_solution`: its code is the same as that of a solution of the
+    course. `by_learner`: only the learner's computer reports that it passed; no check of a run in this workspace and no
+    reviewer confirms it. `share`: its quality in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
 
     is_solution: bool = False
     by_learner: bool = False
@@ -42,10 +42,10 @@ class PartReview:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
-    """The evidence of one exercise. `wanted` and `handed_in` are the required deliverables and the present ones; `changed`
-    names files of the run that were changed after it; `level` says whether it used a GPU. `parts` are the learner's own,
-    `part_reviews` what is known of them, by their ids; `prediction` is what the learner predicted, None if the exercise has no
-    prediction."""
+    """The evidence of one exercise. `wanted` are the required deliverables, and `handed_in` those that are present; `changed`
+    names files of the run that were changed after it; `level` says whether it used a GPU. `parts` are the learner's parts, and
+    `part_reviews` further facts about them, by their ids; `prediction` is the learner's prediction, or None if the exercise has
+    none."""
 
     exercise: str
     run: str | None = None
@@ -63,9 +63,8 @@ class ExerciseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One share of a row: one exercise, one kind of evidence. Of `of` pieces, `got` are earned (below 0: choices that
-    stayed wrong) and `waits` await a review; `share` is its part of the row. `note` names what is missing, `short`
-    counts it."""
+    """One share of a row: one exercise, one kind of evidence. Out of `of` pieces, `got` are earned (below 0 if choices stayed
+    wrong) and `waits` await a review; `share` is its part of the row. `note` names what is missing, `short` counts it."""
 
     exercise: str
     kind: str
@@ -80,7 +79,7 @@ class Piece:
 @dataclass(frozen=True, kw_only=True)
 class RowScore:
     """One row of the rubric. `waiting` are the points that free text may still earn once a person has judged it. `level` says
-    where it was measured; `missing` what it still lacks: `3.1: no run yet; 3.2: 2 open`."""
+    where it was measured, and `missing` what it still lacks: `3.1: no run yet; 3.2: 2 open`."""
 
     id: str
     title: str
@@ -93,8 +92,8 @@ class RowScore:
 
 
 def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
-    """Return what these pieces of a row lack, counted: `3.1: no run yet; 3.2: 2 open`; with `names`: `3.2: open: why`. A note
-    that several exercises share appears once."""
+    """Return what these pieces of a row lack, as counts: `3.1: no run yet; 3.2: 2 open`; with `names`, as names: `3.2: open:
+    why`. A note that several exercises have in common appears once."""
     by_note: dict[str, list[str]] = {}
     for piece in pieces:
         if piece.note:
@@ -104,7 +103,7 @@ def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PartScore:
-    """The points of one module. `counts`: course, bonus, or own; `here` is false if the course has no such module."""
+    """The points of one module. `counts` is course, bonus or own; `here` is false if the course has no such module."""
 
     module: str
     title: str
@@ -118,7 +117,7 @@ class PartScore:
 
 @dataclass(kw_only=True)
 class Try:
-    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions are wrong then."""
+    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions then count as wrong."""
 
     started: str
     ended: str | None = None
@@ -164,12 +163,12 @@ class Grade:
 
     @property
     def own_points(self) -> float:
-        """Return the points of the modules with a score of their own."""
+        """Return the possible points of the modules that have a separate score."""
         return sum(part.points for part in self._own_parts)
 
     @property
     def own(self) -> float:
-        """Return how many points are earned in the modules with a score of their own."""
+        """Return the earned points of the modules that have a separate score."""
         return round(sum(part.earned for part in self._own_parts), 2)
 
     @property

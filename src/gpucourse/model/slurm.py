@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
-"""A number of nodes, GPUs or restarts: of an option of Slurm, up to six digits are read."""
+"""A number of nodes, GPUs or restarts. Up to six digits of a Slurm option are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class LaterJob:
 
 @dataclass(kw_only=True)
 class SlurmSession:
-    """What Slurm reported about a terminal on a node: the GPUs held for it while it was open, and after it."""
+    """Slurm's report on a terminal on a node: the GPUs held for it while it was open, and afterwards."""
 
     gpus_held: int = 0
     gpus_after: int | None = None
@@ -52,8 +52,8 @@ class SlurmSession:
 
 @dataclass(kw_only=True)
 class SlurmRun:
-    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that still run; what they write
-    is collected by the next command about the run."""
+    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that are still running; the
+    next command about the run collects what they write."""
 
     partition: str
     nodes: Count

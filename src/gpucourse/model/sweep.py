@@ -1,4 +1,4 @@
-"""The record of a sweep, over the runs of one exercise with different values of one parameter."""
+"""The record of a sweep: runs of one exercise with different values of one parameter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.model.node import Mode
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value and its run. `state` is the run's; `error` says why there is no run, or how it was lost."""
+    """One value and its run. `state` is the run's state; `error` says why there is no run, or how it was lost."""
 
     value: object
     run: str | None = None
@@ -22,7 +22,7 @@ class Point:
 
 @dataclass(kw_only=True)
 class Sweep:
-    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains text, as it was shown.
+    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains the text that was shown.
     `place`: the folder below `runs/` of a learner's own script, as in a run's record."""
 
     version: int = 1

@@ -1,4 +1,4 @@
-"""Verdicts. A check ends in one of four words, and says on what evidence."""
+"""Verdicts. A check has one of four results, and names its evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PartVerdict = Literal["open", "passed", "failed", "error"]
 class CheckResult:
     """One check: what was observed, what was expected (both as text with units), and a hint if it did not pass.
 
-    `error` means the check itself could not run (a metric is missing); `not_measured` that it needs a GPU.
+    `error` means that the check itself could not run (a metric is missing); `not_measured` means that it needs a GPU.
     """
 
     id: str
@@ -34,10 +34,10 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PartResult:
-    """How a part that the learner wrote was judged. `open`: not written yet; `error`: it could not be judged.
+    """The judgement of a part that the learner wrote. `open`: not written yet; `error`: it could not be judged.
 
-    `way` is the name of the wrong way that was recognised, `says` the reason, `case` the input it failed on, `notes` what was
-    counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty if there
+    `way` is the name of the wrong way that was recognised, `says` the reason, `case` the input on which it failed, `notes` what
+    was counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty if there
     was none. `run` is the run after which it was judged, empty if it was tried by itself.
     """
 
@@ -57,8 +57,8 @@ class PartResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise as it ran: the verdict of its checks, the seconds it took, its complaints. `skipped` says why it did not
-    run."""
+    """One exercise as it ran: the verdict of its checks, the seconds that it took, and the complaints. `skipped` says why it
+    did not run."""
 
     exercise: str
     verdict: str | None = None
@@ -68,8 +68,8 @@ class Rehearsal:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """Return the results without those that another makes unnecessary: of parts that replace each other, only the one that is
-    furthest stays; the first if they are equally far."""
+    """Return the results without those that another result makes unnecessary: of parts that replace each other, only the most
+    advanced stays, or the first of several equals."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     by_part: dict[str, PartResult] = {}
@@ -82,8 +82,8 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; an open one is left out. `tried`:
-    when `try` last judged one that is not open."""
+    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; open parts are left out. `tried`
+    is the time when `try` last judged a part that is not open."""
 
     version: int = 1
     tried: str = ""
@@ -94,7 +94,7 @@ class KeptParts:
 class ExerciseVerdict:
     """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed.
 
-    `parts` are the learner's own; the word does not cover them.
+    `parts` are the results of the learner's parts, which the word does not cover.
     """
 
     version: int = 1

@@ -41,7 +41,7 @@ def remember_what_a_rule_is_for() -> None:
     """Keep the description of a rule that names another group with that group, because moto does not look there."""
 
     def description(rule: Any) -> str | None:
-        said: str | None = rule.ip_range.get("Description") or rule.source_group.get("Description")
-        return said
+        text: str | None = rule.ip_range.get("Description") or rule.source_group.get("Description")
+        return text
 
     SecurityGroupRule.description = property(description)  # type: ignore[assignment, method-assign]

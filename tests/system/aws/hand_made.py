@@ -51,8 +51,14 @@ def identity(learner: CloudLearner) -> str:
 
 def tags_of(learner: CloudLearner, stack: str, **options: str) -> dict[str, str]:
     """Return what marks a thing as ours."""
-    whose = {"Project": "gpucourse", "Course": identity(learner), "Stack": stack, "Module": "3", "Owner": getpass.getuser()}
-    return {**whose, "Expires": utc(4), **options}
+    owner_tags = {
+        "Project": "gpucourse",
+        "Course": identity(learner),
+        "Stack": stack,
+        "Module": "3",
+        "Owner": getpass.getuser(),
+    }
+    return {**owner_tags, "Expires": utc(4), **options}
 
 
 def make_tag_parameters(tags: dict[str, str], *kinds: str) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def lab(
     card = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
     market = {"InstanceMarketOptions": SPOT} if spot else {}
     common = {"KeyName": name, "NetworkInterfaces": [card], "InstanceInitiatedShutdownBehavior": "terminate", **market}
-    made = [_launch(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
+    instance_ids = [_launch(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
     stack = deployments.stack_name(module, "aws", gpu)
     deployment = AwsDeployment(
         stack=stack,
@@ -120,7 +126,7 @@ def lab(
         updated=utc(0),
         nodes_wanted=nodes,
         inventory=Inventory(
-            stack=stack, nodes=tuple(_node(learner, index, instance_id) for index, instance_id in enumerate(made))
+            stack=stack, nodes=tuple(_node(learner, index, instance_id) for index, instance_id in enumerate(instance_ids))
         ),
         cloud=Cloud(
             account=ACCOUNT,

@@ -58,8 +58,8 @@ class CloudLearner(Learner):
     def sets(self, **settings: object) -> None:
         """Write settings into `gpucourse.yaml`, over those of the same name."""
         file = self.workspace / "gpucourse.yaml"
-        before = read_json(file) if file.exists() else {}  # JSON is YAML
-        file.write_bytes(to_json({**dict(before or {}), **settings}))
+        old_settings = read_json(file) if file.exists() else {}  # JSON is YAML
+        file.write_bytes(to_json({**dict(old_settings or {}), **settings}))
 
 
 @contextmanager

@@ -105,8 +105,8 @@ def test_stop_refuses_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
 
 def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
-    [changed] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
-    assert changed.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
+    [change] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
+    assert change.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
     assert lab_owner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
     assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
 
@@ -114,9 +114,9 @@ def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
 def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     hold = hand_made.state_folder(lab_owner, hand_made.ids(lab_owner)[0]) / "hold"
-    before = time.time()
+    start = time.time()
     extend.keep(context, "3", 7200)
-    assert before + 7200 - 1 <= float(hold.read_text()) <= time.time() + 7200 + 1
+    assert start + 7200 - 1 <= float(hold.read_text()) <= time.time() + 7200 + 1
     assert "its deadline comes first" in extend.keep(context, "3", 20 * 3600).warnings[0]
     assert "watch it again" in extend.keep(context, "3", 0).changed[0]
     assert not hold.exists()

@@ -45,8 +45,8 @@ def test_deploy_again_changes_nothing(lab: CloudLearner) -> None:
     after = lab.deployment()
     assert [after[name] for name in ("uid", "created")] == [before[name] for name in ("uid", "created")]
     assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
-    for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
-        assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
+    for options in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
+        assert "exists already" in lab.types(*DEPLOY, *options, "--yes", code=2).err
 
 
 def test_deploy_rebuilds_a_node_that_is_gone_and_no_other(lab: CloudLearner) -> None:
@@ -58,15 +58,15 @@ def test_deploy_rebuilds_a_node_that_is_gone_and_no_other(lab: CloudLearner) -> 
     after = {node["name"]: node for node in lab.inventory()}
     assert after["node0"] == before["node0"]
     assert after["node1"]["address"] != before["node1"]["address"]
-    now = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
-    assert now["node0"] == ids["node0"]
+    new_ids = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
+    assert new_ids["node0"] == ids["node0"]
     until(lambda: len(lab.list_resources("schedule")) >= 2, "a schedule each")
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
 
 
 def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> None:
     """The state of an earlier day, such as from the backup that Terraform leaves."""
-    before = hand_made.ids(lab)
+    old_ids = hand_made.ids(lab)
     file = lab.workspace / ".gpucourse/stacks/03-aws-t4/terraform/terraform.tfstate"
     state = json.loads(file.read_text())
     state["resources"] = [resource for resource in state["resources"] if resource["type"] != "aws_instance"]
@@ -74,7 +74,7 @@ def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> N
     result = lab.types(*DEPLOY, "--yes", timeout=240)
     assert "state does not contain all of it, so what exists of it is removed and rebuilt" in " ".join(result.out.split())
     assert len(hand_made.ids(lab)) == 2
-    assert not set(before) & set(hand_made.ids(lab))
+    assert not set(old_ids) & set(hand_made.ids(lab))
     assert len(lab.list_resources("vpc")) == 1
 
 
@@ -84,10 +84,10 @@ def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothin
     words = ("deploy", "4", "--gpu", "t4,l4", "--target", "aws")
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.fail("ec2:RunInstances", "RequestLimitExceeded", times=2)
-    built = learner.types(*words, "--yes", "--json", timeout=400).document["labs"]
-    assert {lab["deployment"]["template"] for lab in built} == {"benchmark"}
-    assert all(lab["deployment"]["phase"] == "ready" for lab in built)
-    types = {lab["deployment"]["stack"]: lab["deployment"]["cloud"]["instance_type"] for lab in built}
+    labs = learner.types(*words, "--yes", "--json", timeout=400).document["labs"]
+    assert {lab["deployment"]["template"] for lab in labs} == {"benchmark"}
+    assert all(lab["deployment"]["phase"] == "ready" for lab in labs)
+    types = {lab["deployment"]["stack"]: lab["deployment"]["cloud"]["instance_type"] for lab in labs}
     assert types == {"04-aws-l4": "g6.xlarge", "04-aws-t4": "g4dn.xlarge"}
     assert len({resource.tags["Stack"] for resource in learner.list_resources("vpc")}) == 2
 

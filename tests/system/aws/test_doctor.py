@@ -33,14 +33,14 @@ def index_findings(document: Any) -> dict[str, dict[str, str]]:
 
 
 def test_doctor_of_a_good_account_tells_the_price_of_the_course_and_changes_nothing(learner: Learner, account: Account) -> None:
-    before = len(account.calls())
+    call_count = len(account.calls())
     document = learner.documents("doctor", "--target", "aws")
     findings = index_findings(document)
     assert {name: finding for name, finding in findings.items() if finding["state"] in {"missing", "unknown"}} == {}
     assert {module["module"] for module in document["prices"]} >= {"1", "3"}
     total = sum(float(module["usd_per_hour"]) * float(module["hours"]) for module in document["prices"])
     assert float(document["usd"]) == pytest.approx(total)
-    for call in account.calls()[before:]:
+    for call in account.calls()[call_count:]:
         assert call.action.startswith(("Describe", "Get", "List")) or call.code == "DryRunOperation", call.action
     assert account.resources() == []
 

@@ -38,9 +38,9 @@ def arm_backstop(learner: CloudLearner) -> Account:
     return account
 
 
-def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals, *, after: bool) -> str:
+def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals, *, has_effect: bool) -> str:
     """Send `extend 3 2h` that signal while a call of this name is held back; return what it printed."""
-    learner.account.hold(action, after=after)
+    learner.account.hold(action, after=has_effect)
     extending = learner.begins("extend", "3", "2h")
     until(lambda: any(action in call for call in learner.account.list_held_calls()), f"{action} is held back")
     extending.send_signal(number)
@@ -52,15 +52,15 @@ def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals,
 
 def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
     account = arm_backstop(lab_owner)
-    after = read_end(lab_owner) + timedelta(minutes=90)
+    new_end = read_end(lab_owner) + timedelta(minutes=90)
     document = lab_owner.documents("extend", "3", "90m")
     assert document["warnings"] == []
-    assert datetime.fromisoformat(document["expires"]) == read_end(lab_owner) == after
-    assert read_deadlines(lab_owner) == {f"{after.timestamp():.0f}"}
+    assert datetime.fromisoformat(document["expires"]) == read_end(lab_owner) == new_end
+    assert read_deadlines(lab_owner) == {f"{new_end.timestamp():.0f}"}
     uid = lab_owner.deployment()["uid"]
-    assert set(schedule.read_scheduled_ends(account, stack=uid).values()) == {after + schedule.AFTER}
+    assert set(schedule.read_scheduled_ends(account, stack=uid).values()) == {new_end + schedule.AFTER}
     ends = {item.kind: item.tags["Expires"] for item in resource_scan.find(account, stack=uid) if "Expires" in item.tags}
-    assert set(ends.values()) == {after.isoformat(timespec="seconds")}
+    assert set(ends.values()) == {new_end.isoformat(timespec="seconds")}
     assert {"instance", "volume", "VPC", "security group", "key pair", "schedule group"} <= ends.keys()
 
 
@@ -71,15 +71,15 @@ def test_extend_has_a_price(lab_owner: CloudLearner) -> None:
     assert "of the budget of $2.00 is left" in result.err
     assert "gpucourse extend 3 120m --yes-over-budget" in result.err
     assert "has more time" in lab_owner.types("extend", "3", "1h", "--yes-over-budget").out
-    for wrong in ("soon", "0"):
-        assert "gpucourse extend 3 2h" in lab_owner.types("extend", "3", wrong, code=2).err
+    for duration in ("soon", "0"):
+        assert "gpucourse extend 3 2h" in lab_owner.types("extend", "3", duration, code=2).err
 
 
 @pytest.mark.slow
 def test_extend_that_one_node_refuses_leaves_the_earlier_deadline_for_all(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     extend.extend(context, extend.more_time(context, "3", 3600))
-    before = lab_owner.deployment()["cloud"]["expires"]
+    old_expiry = lab_owner.deployment()["cloud"]["expires"]
     file = lab_owner.workspace / ".gpucourse/deployments/03-aws-t4.json"
     deployment = json.loads(file.read_text())
     deployment["inventory"]["nodes"][1]["proxy"] = "false"
@@ -87,15 +87,15 @@ def test_extend_that_one_node_refuses_leaves_the_earlier_deadline_for_all(lab_ow
     with pytest.raises(UnreachableError, match="still ends at") as error:
         extend.extend(context, extend.more_time(context, "3", 3600))
     assert "node1" in error.value.what
-    assert lab_owner.deployment()["cloud"]["expires"] == before
-    assert {item.tags["Expires"] for item in lab_owner.list_resources("instance")} == {before}
-    assert read_deadlines(lab_owner) == {f"{datetime.fromisoformat(before).timestamp():.0f}"}, "node0 had taken it"
+    assert lab_owner.deployment()["cloud"]["expires"] == old_expiry
+    assert {item.tags["Expires"] for item in lab_owner.list_resources("instance")} == {old_expiry}
+    assert read_deadlines(lab_owner) == {f"{datetime.fromisoformat(old_expiry).timestamp():.0f}"}, "node0 had taken it"
 
 
 @pytest.mark.slow
 def test_extend_after_ctrl_c_says_when_the_lab_ends(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
-    message = interrupt_extend(learner, "CreateTags", signal.SIGINT, after=True)
+    message = interrupt_extend(learner, "CreateTags", signal.SIGINT, has_effect=True)
     assert f"it ends at {datetime.fromisoformat(lab.cloud.expires):%Y-%m-%d %H:%M} UTC (" in message
     assert "on nodes that accepted it)" in message
     assert "gpucourse extend 3 120m" in message
@@ -110,7 +110,7 @@ def test_extend_that_was_killed_reserves_what_the_account_says(learner: CloudLea
     lab = hand_made.lab(learner)
     arm_backstop(learner)
     learner.sets(budget_usd=20)
-    interrupt_extend(learner, "UpdateSchedule" if is_moved else "CreateTags", signal.SIGKILL, after=True)
+    interrupt_extend(learner, "UpdateSchedule" if is_moved else "CreateTags", signal.SIGKILL, has_effect=True)
     assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
     learner.account.expire_credentials()
     context = hand_made.context(learner)

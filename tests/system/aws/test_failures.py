@@ -78,7 +78,7 @@ def test_deploy_survives_a_call_that_fails_for_a_moment_and_a_refused_schedule(l
 
 
 def test_deploy_with_credentials_that_expire_tells_how_to_go_on(learner: CloudLearner) -> None:
-    learner.account.expire_credentials(after="ec2:CreateVpc")
+    learner.account.expire_credentials(action="ec2:CreateVpc")
     error = learner.types(*DEPLOY, "--json", code=3, timeout=300).document["error"]
     assert error["code"] == "credentials"
     assert "aws sso login" in error["hint"]
@@ -139,7 +139,7 @@ def test_destroy_finishes_after_expired_credentials_and_a_killed_terraform(learn
     unknown = hand_made.instance(
         learner, hand_made.tags_of(learner, uid, Module="1", Node="node7")
     )  # Terraform's state lacks it
-    learner.account.expire_credentials(after="ec2:TerminateInstances")
+    learner.account.expire_credentials(action="ec2:TerminateInstances")
     result = learner.types("destroy", "1", "--yes", code=8, timeout=240)
     assert "the AWS credentials have expired" in result.err
     assert f"aws ec2 terminate-instances --region {REGION} --instance-ids" in result.err

@@ -58,14 +58,14 @@ def test_leaks_leaves_the_lab_of_another_person_until_its_time_is_over(learner: 
     hand_made.network(
         learner, {**foreign_tags, "Expires": hand_made.utc(-1)}
     )  # more time is written on machines and disks alone
-    over = hand_made.instance(learner, {**foreign_tags, "Stack": "over", "Expires": hand_made.utc(-1)})
+    expired_id = hand_made.instance(learner, {**foreign_tags, "Stack": "over", "Expires": hand_made.utc(-1)})
     context = hand_made.context(learner)
     scan = leaks.scan_account(context)
     assert {item.stack: item.state for item in scan.things} == {"theirs": "another's", "over": "leak"}
     leaks.clean(context, scan)
     assert hand_made.ids(learner) == [alive]
     assert learner.list_resources("vpc")
-    assert over not in hand_made.ids(learner)
+    assert expired_id not in hand_made.ids(learner)
     receipts, remaining = leaks.clean(context, leaks.scan_account(context, everyone=True), everyone=True)
     assert (remaining, [item.stack for item in receipts]) == ([], ["theirs"])
     assert learner.list_resources() == []

@@ -98,7 +98,7 @@ def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: Clou
     assert (len(outlook.ended), outlook.stopped) == (2, False)
     assert "gpucourse deploy 3 --target aws" in learner.types("status").out
     spans = ledger.read(WorkspacePaths(learner.workspace).ledger).spans
-    [ended] = [span for span in spans if span.charge.item == second]
-    assert ended.ended is not None
-    assert "Spot" in ended.reason
-    assert lab.uid == ended.charge.stack
+    [ended_span] = [span for span in spans if span.charge.item == second]
+    assert ended_span.ended is not None
+    assert "Spot" in ended_span.reason
+    assert lab.uid == ended_span.charge.stack

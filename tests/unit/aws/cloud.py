@@ -36,9 +36,9 @@ class ScriptedAccount(Account):
     def in_region(self, region: str) -> Account:
         if region == self.region:
             return self
-        other = ScriptedAccount(self.answers, region)
-        other.calls = self.calls
-        return other
+        region_account = ScriptedAccount(self.answers, region)
+        region_account.calls = self.calls
+        return region_account
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         model = operation_model(service, operation)
@@ -80,9 +80,9 @@ class MotoAccount(Account):
     def in_region(self, region: str) -> Account:
         if region == self.region:
             return self
-        other = MotoAccount(region)
-        other.fail, other.before = self.fail, self.before
-        return other
+        region_account = MotoAccount(region)
+        region_account.fail, region_account.before = self.fail, self.before
+        return region_account
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         self._disturb(operation)
@@ -172,5 +172,5 @@ def _valid(values: dict[str, Any], shape: Any, *, whole: bool = True) -> None:
     """Every key exists and has its type; with `whole` no required one is missing."""
     if shape is not None:
         report = ParamValidator().validate(values, shape)
-        wrong = [line for line in report.generate_report().splitlines() if whole or not line.startswith("Missing required")]
-        assert not wrong, wrong
+        problems = [line for line in report.generate_report().splitlines() if whole or not line.startswith("Missing required")]
+        assert not problems, problems

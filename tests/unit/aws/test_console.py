@@ -61,10 +61,10 @@ def account(outputs: list[Any]) -> ScriptedAccount:
 
 def test_host_key_waits_for_the_keys() -> None:
     clock = Clock()
-    asked = account(["", "booting", block(RSA, ED)])
-    assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
+    scripted_account = account(["", "booting", block(RSA, ED)])
+    assert console.host_key(scripted_account, "i-1", sleep=clock.sleep, clock=clock) == ED
     assert clock.now == 2 * console.POLL_S
-    assert asked.list_calls("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
+    assert scripted_account.list_calls("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
     assert console.host_key(account(["booting"]), "i-1", timeout_s=30, sleep=clock.sleep, clock=clock) is None
 
 

@@ -137,9 +137,9 @@ def test_from_text_takes_the_call_for_the_permission_that_a_refusal_does_not_nam
     )
     assert failure is not None
     assert failure.action == "servicequotas:ListServiceQuotas"
-    other = from_text(f"operation error EFS: CreateFileSystem, x, api error AccessDeniedException: {STORAGE}")
-    assert other is not None
-    assert (other.action, "--policy" in other.cure) == ("elasticfilesystem:CreateFileSystem", True)
+    efs_failure = from_text(f"operation error EFS: CreateFileSystem, x, api error AccessDeniedException: {STORAGE}")
+    assert efs_failure is not None
+    assert (efs_failure.action, "--policy" in efs_failure.cure) == ("elasticfilesystem:CreateFileSystem", True)
 
 
 def test_cure_says_what_to_open_to_type_or_to_change() -> None:

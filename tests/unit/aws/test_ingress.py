@@ -18,7 +18,7 @@ def list_rules(account: MotoAccount, group: str) -> dict[str, tuple[str, str]]:
 
 
 def test_allow_changes_the_address_in_the_same_rule_of_this_stack_alone(moto: MotoAccount, lab: Lab, foreign: Lab) -> None:
-    other = make_lab(moto, {**TAGS, "Stack": "s-2"})
+    second_lab = make_lab(moto, {**TAGS, "Stack": "s-2"})
     before = list_rules(moto, lab.group)
     assert ingress.allow(moto, "18.1.2.3", stack="s-1") == [], "it is the same address"
     assert ingress.allow(moto, "18.9.9.9/32", stack="s-1") == [f"18.9.9.9/32 instead of 18.1.2.3/32 in {lab.group}"]
@@ -26,7 +26,7 @@ def test_allow_changes_the_address_in_the_same_rule_of_this_stack_alone(moto: Mo
     assert set(after) == set(before)
     assert ("18.9.9.9/32", "SSH") in after.values()
     assert "18.1.2.3/32" not in {cidr for cidr, _text in after.values()}
-    for group in (foreign.group, other.group):
+    for group in (foreign.group, second_lab.group):
         assert "18.1.2.3/32" in {cidr for cidr, _text in list_rules(moto, group).values()}
 
 

@@ -94,10 +94,10 @@ def script_states(*states: str) -> ScriptedAccount:
     return ScriptedAccount({("ec2", "describe_instances"): answer})
 
 
-@pytest.mark.parametrize("early", ["unknown", "RequestLimitExceeded", "InternalError"])
-def test_wait_ends_with_the_state_after_an_error_that_passes(early: str) -> None:
+@pytest.mark.parametrize("first_answer", ["unknown", "RequestLimitExceeded", "InternalError"])
+def test_wait_ends_with_the_state_after_an_error_that_passes(first_answer: str) -> None:
     clock = Clock()
-    account = script_states(early, "pending", "running")
+    account = script_states(first_answer, "pending", "running")
     [states] = instances.wait(account, ["i-0"], "running", sleep=clock.sleep, clock=clock)
     assert states.state == "running"
     assert clock.now == 2 * instances.POLL_S

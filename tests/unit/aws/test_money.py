@@ -203,8 +203,8 @@ def answer(*services: tuple[str, str], page: str = "", estimated: bool = False) 
 
 
 def test_query_billed_cost_asks_once_by_tag_and_service() -> None:
-    said = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
-    account = ScriptedAccount({("ce", "get_cost_and_usage"): said})
+    reply = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
+    account = ScriptedAccount({("ce", "get_cost_and_usage"): reply})
     bill = query_billed_cost(account, FIRST, LAST)
     assert bill.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
     assert (bill.usd, bill.requests, bill.final) == (Decimal("3.375"), 1, False)

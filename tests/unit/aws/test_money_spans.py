@@ -10,9 +10,9 @@ T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def span(item: str, usd: str, *, hours: float | None = None, **other: Any) -> Span:
+def span(item: str, usd: str, *, hours: float | None = None, **fields: Any) -> Span:
     rate = Rate(usd_per_hour=Decimal(usd), source="the table", date="2026-07-20")
-    values = {"what": "g4dn.xlarge", "kind": "instance", "stack": "03-aws", "module": "3", "zone": "us-east-2a"} | other
+    values = {"what": "g4dn.xlarge", "kind": "instance", "stack": "03-aws", "module": "3", "zone": "us-east-2a"} | fields
     end = None if hours is None else T0 + hours * HOUR
     return Span(charge=Charge(item=item, rate=rate, **values), started=T0, ended=end)
 
@@ -23,8 +23,8 @@ def test_total_counts_seconds_and_at_least_a_minute_for_an_instance() -> None:
 
 
 def test_by_sums_modules_stacks_kinds_and_markets() -> None:
-    other = span("i-2", "2", stack="01-aws", module="1", market="spot")
-    bill = Bill(spans=(span("i-1", "0.526"), span("vol-1", "0.01", kind="disk"), other))
+    spot_span = span("i-2", "2", stack="01-aws", module="1", market="spot")
+    bill = Bill(spans=(span("i-1", "0.526"), span("vol-1", "0.01", kind="disk"), spot_span))
     now = T0 + HOUR
     assert bill.by("module", now)["1"] == 2
     assert set(bill.by("stack", now)) == {"03-aws", "01-aws"}

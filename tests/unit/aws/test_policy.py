@@ -71,26 +71,28 @@ def test_policy_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(parti
 def test_policy_allows_every_call_of_the_program() -> None:
     assert len(CALLS) > 40, "they are found in the source"
     patterns = [pattern for statement in STATEMENTS for pattern in actions(statement)]
-    needed = {iam_action(*call) for call in CALLS} - ADMINISTRATOR
-    assert [action for action in sorted(needed) if not any(fnmatchcase(action, pattern) for pattern in patterns)] == []
+    needed_actions = {iam_action(*call) for call in CALLS} - ADMINISTRATOR
+    assert [action for action in sorted(needed_actions) if not any(fnmatchcase(action, pattern) for pattern in patterns)] == []
 
 
 def test_policy_allows_what_was_asked_of_a_mock_account() -> None:
     assert len(RECORDED) > 100
-    assert [f"{asked.action} on {asked.resource} {dict(asked.context)}" for asked in RECORDED if not asked.is_allowed] == []
+    assert [
+        f"{request.action} on {request.resource} {dict(request.context)}" for request in RECORDED if not request.is_allowed
+    ] == []
 
 
 def split(statement: Statement) -> Iterator[tuple[str, Statement]]:
     """Yield the statement without one of its actions, and without one of its resources, each with what is left out."""
-    for key, listed in (("Action", actions(statement)), ("Resource", resources(statement))):
-        for item in listed:
-            yield item, {**statement, key: [other for other in listed if other != item]}
+    for key, entries in (("Action", actions(statement)), ("Resource", resources(statement))):
+        for item in entries:
+            yield item, {**statement, key: [entry for entry in entries if entry != item]}
 
 
 def needs(item: str) -> bool:
     """Whether a call of the program that no test makes to the account needs the action, or a resource of that type."""
-    seen = {asked.action for asked in RECORDED}
-    calls = {iam_action(*call) for call in CALLS} - seen
+    recorded_actions = {request.action for request in RECORDED}
+    calls = {iam_action(*call) for call in CALLS} - recorded_actions
     kinds = {kind.removesuffix("*") for action in calls for kind in TABLE["actions"].get(action, {})}
     return any(fnmatchcase(action, item) for action in calls) or item.rpartition(":")[2].split("/")[0] in kinds
 
@@ -98,13 +100,17 @@ def needs(item: str) -> bool:
 @pytest.mark.parametrize("index", range(len(STATEMENTS)), ids=NAMES)
 def test_policy_allows_nothing_that_is_not_needed(index: int) -> None:
     """Without any action or any resource of a statement, something that was asked for is refused."""
-    concerned = [asked for asked in RECORDED if allows([STATEMENTS[index]], asked.action, asked.resource, asked.context)]
+    concerned = [
+        request for request in RECORDED if allows([STATEMENTS[index]], request.action, request.resource, request.context)
+    ]
     statements = [*STATEMENTS[:index], *STATEMENTS[index + 1 :]]
 
-    def refuses(changed: Statement) -> bool:
-        return any(not allows([*statements, changed], asked.action, asked.resource, asked.context) for asked in concerned)
+    def refuses(variant: Statement) -> bool:
+        return any(
+            not allows([*statements, variant], request.action, request.resource, request.context) for request in concerned
+        )
 
-    unused = [item for item, changed in split(STATEMENTS[index]) if not refuses(changed) and not needs(item)]
+    unused = [item for item, variant in split(STATEMENTS[index]) if not refuses(variant) and not needs(item)]
     assert unused == []
 
 

@@ -247,8 +247,8 @@ def test_preflight_checks_this_computer(environment: dict[str, Any], message: st
 def test_preflight_compares_the_price_with_the_budget() -> None:
     assert "about $5.14 for 2 labs" in run_preflight(a_good_account())["price"].detail
     assert run_preflight(a_good_account(), budget=Decimal(20))["price"].state == "ok"
-    over = run_preflight(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
-    assert (over.state, "$2.00 of the budget is left" in over.detail) == ("warning", True)
+    price = run_preflight(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
+    assert (price.state, "$2.00 of the budget is left" in price.detail) == ("warning", True)
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "aws-account.md").read_text(encoding="utf-8")

@@ -94,21 +94,21 @@ def test_remove_takes_a_whole_lab_in_two_regions_and_nothing_else(moto: MotoAcco
 def test_remove_unties_two_groups_that_name_each_other(moto: MotoAccount, lab: Lab) -> None:
     ec2 = moto.client("ec2")
     tagged = [{"ResourceType": "security-group", "Tags": as_tag_list(TAGS)}]
-    other = ec2.create_security_group(VpcId=lab.vpc, GroupName="b", Description="d", TagSpecifications=tagged)["GroupId"]
-    for group, named in ((lab.group, other), (other, lab.group)):
-        rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": named}]}
+    second_group = ec2.create_security_group(VpcId=lab.vpc, GroupName="b", Description="d", TagSpecifications=tagged)["GroupId"]
+    for group, peer in ((lab.group, second_group), (second_group, lab.group)):
+        rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": peer}]}
         ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
-    held: list[str] = []
+    holders: list[str] = []
 
     def note_held(operation: str) -> None:
         if operation == "delete_security_group":
             rules = ec2.describe_security_group_rules()["SecurityGroupRules"]
-            held.extend(rule["GroupId"] for rule in rules if rule.get("ReferencedGroupInfo"))
+            holders.extend(rule["GroupId"] for rule in rules if rule.get("ReferencedGroupInfo"))
 
     moto.before = note_held
-    groups = [make_thing("security group", group) for group in (lab.group, other)]
+    groups = [make_thing("security group", group) for group in (lab.group, second_group)]
     Result(moto, groups)
-    assert held == []
+    assert holders == []
 
 
 def test_remove_keeps_the_backstop_and_waits_for_nothing_when_an_instance_stays(moto: MotoAccount, lab: Lab) -> None:

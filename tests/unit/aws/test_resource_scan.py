@@ -122,13 +122,13 @@ def test_find_leaves_out_schedules_and_roles_that_may_not_be_seen() -> None:
 
 def test_find_passes_over_a_role_that_goes_meanwhile() -> None:
     def role(name: str) -> dict[str, object]:
-        when = datetime(2026, 11, 21, tzinfo=UTC)
+        date = datetime(2026, 11, 21, tzinfo=UTC)
         return {
             "Path": "/gpucourse/",
             "RoleName": name,
             "RoleId": "AROA" + "0" * 16,
             "Arn": f"arn:{name}" + "x" * 20,
-            "CreateDate": when,
+            "CreateDate": date,
         }
 
     def role_tags(params: dict[str, object]) -> dict[str, object]:
@@ -180,7 +180,7 @@ def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
     disk = {"ResourceARN": "arn:aws:ec2:eu-west-1:1:volume/vol-1", "Tags": as_tag_list(TAGS)}
     account = Places({"eu-west-1": ({"ResourceTagMappingList": [disk]}, {}), "ap-south-1": ({}, {})})
     assert find_regions_in_use(account, known_regions=KNOWN) == (["eu-west-1"], "")
-    [filters, _other] = [call["TagFilters"] for call in account.list_calls("get_resources")]
+    [filters, _second_filters] = [call["TagFilters"] for call in account.list_calls("get_resources")]
     assert filters == [{"Key": "Project", "Values": ["gpucourse"]}]
 
 

@@ -65,8 +65,8 @@ def test_move_and_arm_again_change_every_schedule_of_the_stack_alone(moto: MotoA
     schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), project_tags=TAGS)
     assert set(schedule.read_scheduled_ends(moto, stack="s-1").values()) == {AT + timedelta(hours=1)}
     assert schedule.move(moto, EXPIRES + timedelta(hours=2), stack="s-1").state == "ok"
-    later = AT + timedelta(hours=2)
-    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later, "i-2": later}
+    later_end = AT + timedelta(hours=2)
+    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later_end, "i-2": later_end}
     assert schedule.read_scheduled_ends(moto, stack="s-2") == {"i-9": AT}
 
 

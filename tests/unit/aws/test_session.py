@@ -22,9 +22,9 @@ def session() -> boto3.Session:
 
 @pytest.fixture
 def account(session: boto3.Session) -> Account:
-    made = Account(REGION, ENVIRON)
-    made._session = session
-    return made
+    new_account = Account(REGION, ENVIRON)
+    new_account._session = session
+    return new_account
 
 
 def test_identity_says_who_asks_and_whether_it_is_the_root_user(account: Account) -> None:

@@ -23,20 +23,20 @@ def list_ends(account: MotoAccount, stack: str) -> dict[str, set[str]]:
 
 def test_retag_expires_changes_everything_that_says_an_end(moto: MotoAccount) -> None:
     ec2 = moto.client("ec2")
-    ours, _other = (make_lab(moto, {**TAGS, "Stack": stack, "Expires": EARLIER}) for stack in ("s-1", "s-2"))
+    first_lab, _second_lab = (make_lab(moto, {**TAGS, "Stack": stack, "Expires": EARLIER}) for stack in ("s-1", "s-2"))
     by_hand = ec2.create_volume(AvailabilityZone="us-east-2a", Size=1)["VolumeId"]
     ec2.create_tags(Resources=[by_hand], Tags=tags.to_aws_tags(tags.make_project_tags(stack="s-1")))
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [ours.group]}])["SecurityGroupRules"]
+    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [first_lab.group]}])["SecurityGroupRules"]
     rule = rules[0]["SecurityGroupRuleId"]
     ec2.create_tags(Resources=[rule], Tags=[{"Key": "Expires", "Value": EARLIER}])
-    there = datetime(2026, 11, 21, 20, 0, tzinfo=timezone(timedelta(hours=2)))
-    tags.retag_expires(moto, resource_scan.find(moto, stack="s-1"), there)
+    new_end = datetime(2026, 11, 21, 20, 0, tzinfo=timezone(timedelta(hours=2)))
+    tags.retag_expires(moto, resource_scan.find(moto, stack="s-1"), new_end)
     ends = list_ends(moto, "s-1")
     assert ends.pop("volume") == {LATER, "none"}, "what says no end gets none"
     assert len(ends) > 8
     assert set().union(*ends.values()) <= {LATER}
-    [changed] = ec2.describe_security_group_rules(SecurityGroupRuleIds=[rule])["SecurityGroupRules"]
-    assert tags.of(changed) == {"Expires": LATER}
+    [retagged_rule] = ec2.describe_security_group_rules(SecurityGroupRuleIds=[rule])["SecurityGroupRules"]
+    assert tags.of(retagged_rule) == {"Expires": LATER}
     assert set().union(*list_ends(moto, "s-2").values()) == {EARLIER}
 
 

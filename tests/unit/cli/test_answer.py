@@ -10,11 +10,11 @@ from tests.learning import Learning
 def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> None:
     learning.record()
     typing = "It falls.\nfast\n1.9\n\nz\nb\n"  # 'fast' is no number, 'z' no option: asked again; busy left open; then Ctrl-D
-    said = learning.types("answer", "1.1", typing=typing)
-    assert "'fast' is not a number" in said.err
-    assert "'z' is not one of a, b, c" in said.err
-    assert "2 right" in said.out
-    assert "b. in the sea" in said.out
+    reply = learning.types("answer", "1.1", typing=typing)
+    assert "'fast' is not a number" in reply.err
+    assert "'z' is not one of a, b, c" in reply.err
+    assert "2 right" in reply.out
+    assert "b. in the sea" in reply.out
     result = learning.types("answer", "1.1", typing="82\n\n")
     assert result.out.startswith("3 of 5 busy"), "the first open question"
     assert "Question 3 is the first to answer; --set NAME=ANSWER changes an earlier answer." in result.err
@@ -37,7 +37,7 @@ def test_answer_without_a_run_or_questions_is_refused(learning: Learning, words:
 
 
 def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
-    record, other = learning.record(), learning.record("1.2")
+    record, second_record = learning.record(), learning.record("1.2")
     lost_run = learning.record(state="failed")
     for words, message in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
@@ -45,7 +45,7 @@ def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
         (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
-        (["--run", other.id], f"run {other.id} is a run of 1.2, not of 1.1"),
+        (["--run", second_record.id], f"run {second_record.id} is a run of 1.2, not of 1.1"),
         (["--run", lost_run.id], f"run {lost_run.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),

@@ -53,10 +53,10 @@ def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(le
     record = learning.record(state="broken", drill=True)
     drills = CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run=record.id)])
     write_record(learning.context.paths.drill("1.1"), drills)
-    wrong = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
-    assert "not yet: it is not kill-rank" in wrong
-    assert "Look at the litres." in wrong
-    refused = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
-    assert "--rank is for faults of a rank, not for a fault in the code" in refused
+    rejection = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "not yet: it is not kill-rank" in rejection
+    assert "Look at the litres." in rejection
+    refusal = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
+    assert "--rank is for faults of a rank, not for a fault in the code" in refusal
     document = learning.types("check", "1.1", "--diagnosis", "ten-times", "--json").document["diagnosis"]
     assert (document["right"], document["explanation"]) == (True, "The river is small.")

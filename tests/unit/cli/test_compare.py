@@ -15,14 +15,14 @@ def test_compare_of_runs_with_equal_settings_labels_them_by_their_word(learning:
 def test_compare_of_runs_that_cannot_be_compared_is_refused(learning: Learning, second: str) -> None:
     run = learning.record().id
     if second == "same":
-        code, other, words = 2, run, "two different runs"
+        code, second_run, words = 2, run, "two different runs"
     elif second == "other exercise":
-        code, other, words = 2, learning.record("1.2").id, "different exercises: 1.1, 1.2"
+        code, second_run, words = 2, learning.record("1.2").id, "different exercises: 1.1, 1.2"
     elif second == "unknown":
-        code, other, words = 2, "20010101-000000-wombat", "there is no run"
+        code, second_run, words = 2, "20010101-000000-wombat", "there is no run"
     else:
         record = learning.record()
         (learning.folder(record) / "metrics.json").unlink()
-        code, other, words = 3, record.id, "has no metrics"
-    result = learning.types("compare", run, other, code=code)
+        code, second_run, words = 3, record.id, "has no metrics"
+    result = learning.types("compare", run, second_run, code=code)
     assert words in result.err

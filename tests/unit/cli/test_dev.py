@@ -14,8 +14,8 @@ def learning(learning: Learning) -> Learning:
     rubric = RUBRIC.split('  - module: "9"')[0].replace("evidence: [checks]", "evidence: {checks: 25, yours: 25, answers: 50}")
     learning.put("modules/rubric.yaml", rubric)
     part = "    yours: [{id: wet, title: Wet, file: source.py, write: Make it wet., judge: false, checks: [wet]}]\n"
-    both = MANIFEST.replace('  - id: "1.2"', f'{part}  - id: "1.2"') + part
-    learning.put(f"modules/{FOLDER}/module.yaml", "# yaml-language-server: $schema=../module.schema.json\n" + both)
+    manifest = MANIFEST.replace('  - id: "1.2"', f'{part}  - id: "1.2"') + part
+    learning.put(f"modules/{FOLDER}/module.yaml", "# yaml-language-server: $schema=../module.schema.json\n" + manifest)
     return learning
 
 

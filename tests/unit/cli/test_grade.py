@@ -77,8 +77,8 @@ def test_grade_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Le
     hand_in(learning)
     path = learning.root / "evil.zip"
     learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
-    other = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
-    output = learning.types("grade", "--open", str(other), "--csv").out
+    forged_bundle = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
+    output = learning.types("grade", "--open", str(forged_bundle), "--csv").out
     table = list(csv.reader(io.StringIO(output)))
     assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
     assert not [cell for row in table for cell in row if cell.startswith(("=", "+", "-", "@"))]
@@ -88,11 +88,11 @@ def test_grade_open_of_a_class_is_one_table_beside_a_broken_bundle(learning: Lea
     whole = hand_in(learning)
     second = learning.root / "second one.zip"
     learning.types("grade", "--bundle", str(second), "--by", "Ada\x1b[2J")
-    changed = change_bundle(whole, "metrics.json", b"1.9", b"9.9")
-    broken = learning.root / "broken.zip"
-    broken.write_bytes(b"no zip")
+    forged_bundle = change_bundle(whole, "metrics.json", b"1.9", b"9.9")
+    broken_bundle = learning.root / "broken.zip"
+    broken_bundle.write_bytes(b"no zip")
     learning.leave()
-    names = [str(path) for path in (whole, second, broken, changed, whole)]  # as a shell makes of --open *.zip
+    names = [str(path) for path in (whole, second, broken_bundle, forged_bundle, whole)]  # as a shell makes of --open *.zip
     result = learning.types("grade", "--open", *names, code=5)
     lines = [line for line in result.out.splitlines() if ".zip" in line]
     assert [line.split()[0] for line in lines] == ["Ada", "Noah", "Noah", "Next:"], "by name, each bundle once"

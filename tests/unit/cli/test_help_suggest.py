@@ -32,6 +32,6 @@ from tests.learning import Learning
     ],
 )
 def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, message: str, hint: str) -> None:
-    said = " ".join(learning.types(*words.split(), code=2).err.split())
-    assert message in said
-    assert hint in said
+    output = " ".join(learning.types(*words.split(), code=2).err.split())
+    assert message in output
+    assert hint in output

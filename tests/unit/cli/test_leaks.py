@@ -12,17 +12,17 @@ def make_resource(*, is_visible: bool) -> CloudResource:
 
 
 @pytest.mark.parametrize(
-    ("seen", "words", "hint"),
+    ("visibilities", "words", "hint"),
     [
         ([True], "1 course resource is in the account, and no recorded lab accounts for it", "gpucourse leaks --clean"),
         ([True, False, True], "2 things of the course are in the account", "gpucourse leaks --clean"),
         ([False], "not everything could be checked (instance), so something may be left", "gpucourse doctor --policy"),
     ],
 )
-def test_judge_names_what_may_be_billed(seen: list[bool], words: str, hint: str) -> None:
+def test_judge_names_what_may_be_billed(visibilities: list[bool], words: str, hint: str) -> None:
     _judge([])
-    with pytest.raises(LeftoverError) as left:
-        _judge([make_resource(is_visible=each) for each in seen])
-    assert left.value.exit_code == 8
-    assert words in left.value.what
-    assert hint in left.value.hint
+    with pytest.raises(LeftoverError) as error:
+        _judge([make_resource(is_visible=is_visible) for is_visible in visibilities])
+    assert error.value.exit_code == 8
+    assert words in error.value.what
+    assert hint in error.value.hint

@@ -16,6 +16,6 @@ from tests.learning import Learning
     ],
 )
 def test_logs_refuses_options_with_what_to_type(learning: Learning, words: str, message: str, hint: str) -> None:
-    said = " ".join(learning.types("logs", *words.split(), code=2).err.split())
-    assert message in said
-    assert hint in said
+    output = " ".join(learning.types("logs", *words.split(), code=2).err.split())
+    assert message in output
+    assert hint in output

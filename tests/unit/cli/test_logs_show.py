@@ -41,16 +41,16 @@ def test_logs_cuts_long_lines_for_a_terminal_alone(
     out.terminal = terminal
     show(SimpleNamespace(console=SimpleNamespace(out=out, colour=lambda _out: False)), [log])
     text.seek(0)
-    shown = text.read()
+    output = text.read()
     if terminal:
-        assert shown.count("x") == 2000
-        assert "2,998,000 more bytes, whole line in" in shown
-        assert [line.split()[-1] for line in shown.splitlines() if "x" not in line and "bytes" not in line] == [
+        assert output.count("x") == 2000
+        assert "2,998,000 more bytes, whole line in" in output
+        assert [line.split()[-1] for line in output.splitlines() if "x" not in line and "bytes" not in line] == [
             "before",
             "after",
         ]
     else:
-        assert shown.count("x") == LENGTH
+        assert output.count("x") == LENGTH
 
 
 def test_logs_prints_one_rank_and_follows_a_run_that_has_ended(learning: Learning) -> None:

@@ -15,10 +15,10 @@ DRY = METRICS | {"wet": False}
 RIGHT = ("why=Down.", "speedup=1.9", "busy=80", "where=b")
 
 
-def record(learning: Learning, metrics: dict[str, Any] | None = None, **other: Any) -> None:
+def record(learning: Learning, metrics: dict[str, Any] | None = None, **fields: Any) -> None:
     """Record a run of 1.1, and the lab that it ran on."""
     deploy(learning)
-    learning.record(metrics=metrics, **other)
+    learning.record(metrics=metrics, **fields)
 
 
 def fail_after_success(learning: Learning) -> None:
@@ -67,7 +67,7 @@ COMMANDS = (
 @pytest.mark.parametrize("state", STATES)
 def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -> None:
     STATES[state](learning)
-    shown = 0
+    step_count = 0
     for command in COMMANDS:
         if command.startswith("destroy") and deployments.readable(learning.context.paths)[0]:
             continue  # the record of a lab alone; a lab that is there is destroyed in tests/system
@@ -75,5 +75,5 @@ def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -
         steps = set(re.findall(r"Next: (.*)", result.out + result.err)) - {"gpucourse next"}
         if steps:  # `next` is asked afterwards: a command may change where the learner is
             assert steps == {learning.types("next", "--json").document["command"]}, f"{command} names another step than next"
-            shown += 1
-    assert shown >= 3
+            step_count += 1
+    assert step_count >= 3

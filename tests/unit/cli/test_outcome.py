@@ -41,11 +41,11 @@ def test_code_of_a_run_is_that_of_its_worst_part(values: dict[str, Any], results
 
 def test_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: Learning) -> None:
     exercise = learning.context.catalog.exercise("1.1")[1]
-    right = learning.record(metrics=METRICS | {"wet": False}, expected_red="wet", edited=["source.py"])
-    assert find_exit_code(right, verdict_on(learning.context, exercise, right)) == 0
-    wrong = learning.record(expected_red="wet", edited=["source.py"])
+    red_run = learning.record(metrics=METRICS | {"wet": False}, expected_red="wet", edited=["source.py"])
+    assert find_exit_code(red_run, verdict_on(learning.context, exercise, red_run)) == 0
+    green_run = learning.record(expected_red="wet", edited=["source.py"])
     with pytest.raises(CheckFailed, match="no check failed"):
-        find_exit_code(wrong, verdict_on(learning.context, exercise, wrong))
+        find_exit_code(green_run, verdict_on(learning.context, exercise, green_run))
 
 
 def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bool = True, **values: Any) -> RunRecord:

@@ -37,13 +37,13 @@ def ask(
 
 def test_ask_prediction_repeats_until_the_answer_is_a_number(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(learning)
-    given, shown = ask(monkeypatch, "soon\n1.8 GB\n1.8 times\n", settings={"depth": "20"})
-    assert given == GivenPrediction(id="faster", answer="1.8 times")
-    assert "How much faster will it be?" in shown
-    assert "depth=20" in shown
-    assert "'soon' is not a number" in shown
-    assert "the question asks for times" in shown
-    assert shown.count("times> ") == 3
+    prediction, screen = ask(monkeypatch, "soon\n1.8 GB\n1.8 times\n", settings={"depth": "20"})
+    assert prediction == GivenPrediction(id="faster", answer="1.8 times")
+    assert "How much faster will it be?" in screen
+    assert "depth=20" in screen
+    assert "'soon' is not a number" in screen
+    assert "the question asks for times" in screen
+    assert screen.count("times> ") == 3
 
 
 def test_ask_prediction_with_enter_or_end_of_input_is_none(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,6 @@ def test_read_prediction_checks_what_was_typed(learning: Learning) -> None:
     ):
         with pytest.raises(kind, match=words):
             read_prediction(exercise, text)
-    _, other = learning.context.catalog.exercise("1.2")
+    _, second_exercise = learning.context.catalog.exercise("1.2")
     with pytest.raises(UsageError, match=r"1\.2 asks for no prediction"):
-        read_prediction(other, "faster=1.8")
+        read_prediction(second_exercise, "faster=1.8")

@@ -16,8 +16,8 @@ def test_reset_puts_one_exercise_back_and_keeps_the_learners_file(learning: Lear
     file.write_text("# mine\n")
     document = learning.types("reset", "1.1", "--json").document
     assert list(document["files"]) == ["01-rivers/source.py"]
-    kept = Path(document["files"]["01-rivers/source.py"])
-    assert (file.read_text(), kept.read_text()) == (original, "# mine\n")
+    kept_file = Path(document["files"]["01-rivers/source.py"])
+    assert (file.read_text(), kept_file.read_text()) == (original, "# mine\n")
     assert "nothing was changed" in learning.types("reset", "1.1").out
     file.write_text("# mine again\n")
     output = learning.types("reset", "1.1").out

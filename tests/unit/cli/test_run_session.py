@@ -8,7 +8,7 @@ from gpucourse.cli.run_session import make_readable
 
 
 @pytest.mark.parametrize(
-    ("shown", "text"),
+    ("screen", "text"),
     [
         (b"\x1b[?2004hme@node1:~$ hostname\r\n\x1b[?2004l\rnode1\r\n", "me@node1:~$ hostname\nnode1\n"),
         (b"echo hallo\b \b\b \b\b \b\b \bello\r\n", "echo hello\n"),
@@ -20,5 +20,5 @@ from gpucourse.cli.run_session import make_readable
         (b"", ""),
     ],
 )
-def test_make_readable_keeps_what_a_terminal_showed(shown: bytes, text: str) -> None:
-    assert make_readable(shown) == text
+def test_make_readable_keeps_what_a_terminal_showed(screen: bytes, text: str) -> None:
+    assert make_readable(screen) == text

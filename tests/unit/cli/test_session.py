@@ -14,19 +14,19 @@ from tests.unit.cli.conftest import Answer
 
 
 @pytest.mark.parametrize("line", ["next", "status", "destroy --all", "deploy 3 --dry-run"])
-@pytest.mark.parametrize("made", [False, True], ids=["no folder", "a folder of others' files"])
+@pytest.mark.parametrize("has_folder", [False, True], ids=["no folder", "a folder of others' files"])
 def test_command_refuses_a_misspelt_workspace_and_creates_nothing(
-    type_line: Callable[..., Answer], line: str, made: bool, tmp_path: Path
+    type_line: Callable[..., Answer], line: str, has_folder: bool, tmp_path: Path
 ) -> None:
     root = tmp_path / "typo 2"
-    if made:
+    if has_folder:
         root.mkdir()
     answer = type_line(*line.split(), "--workspace", str(root))
     assert answer.code == 2
     assert f"no such workspace: {root}" in answer.err
     assert f"gpucourse init '{root}'" in answer.err
-    assert root.exists() == made
-    assert not made or list(root.iterdir()) == []
+    assert root.exists() == has_folder
+    assert not has_folder or list(root.iterdir()) == []
 
 
 @pytest.mark.parametrize(("command", "words"), [("status", "Nothing is deployed."), ("runs", "There are no runs yet.")])

@@ -9,7 +9,7 @@ from gpucourse.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("line", "options", "rest"),
+    ("line", "options", "words"),
     [
         (["status"], Options(), ["status"]),
         (["--quiet", "status", "--json"], Options(quiet=True, json=True), ["status", "--json"]),
@@ -18,8 +18,8 @@ from gpucourse.errors import UsageError
         (["run", "3.2", "--", "-q", "--json"], Options(passed_on=("-q", "--json")), ["run", "3.2", "--", "-q", "--json"]),
     ],
 )
-def test_split_finds_the_options_of_the_program_before_the_dashes(line: list[str], options: Options, rest: list[str]) -> None:
-    assert split(line) == (options, rest)
+def test_split_finds_the_options_of_the_program_before_the_dashes(line: list[str], options: Options, words: list[str]) -> None:
+    assert split(line) == (options, words)
 
 
 def test_split_refuses_a_workspace_without_a_folder() -> None:

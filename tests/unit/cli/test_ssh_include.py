@@ -34,9 +34,9 @@ def sit_down(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Termi
 def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, shown = sit_down("y\n", monkeypatch)
+    session, screen = sit_down("y\n", monkeypatch)
     offer_line(session, "1", ask=True)
-    assert "ssh gpucourse-1-node0" in shown.getvalue()
+    assert "ssh gpucourse-1-node0" in screen.getvalue()
     assert config.read_bytes() != OWN
     remove_line(session)
     assert config.read_bytes() != OWN, "the lab is still there"
@@ -45,37 +45,37 @@ def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
     remove_line(session)
     assert config.read_bytes() == OWN
     record.with_suffix(".kept").rename(record)
-    again, shown = sit_down("n\n", monkeypatch)
-    offer_line(again, "1", ask=True)
-    assert "[y/N]" not in shown.getvalue()
+    second_session, screen = sit_down("n\n", monkeypatch)
+    offer_line(second_session, "1", ask=True)
+    assert "[y/N]" not in screen.getvalue()
     assert config.read_bytes() != OWN
 
 
 def test_ssh_include_is_not_offered_in_a_pipe_with_yes_or_after_a_no(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, shown = sit_down("y\n", monkeypatch)
+    session, screen = sit_down("y\n", monkeypatch)
     offer_line(session, "1", ask=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     offer_line(session, "1", ask=True)
-    assert (shown.getvalue(), learning.context.paths.ssh_include.exists()) == ("", False)
+    assert (screen.getvalue(), learning.context.paths.ssh_include.exists()) == ("", False)
     with monkeypatch.context() as elsewhere:
         register_home(elsewhere, learning.course)
-        session, shown = sit_down("y\n", monkeypatch)
+        session, screen = sit_down("y\n", monkeypatch)
         offer_line(session, "1", ask=True)
-        assert shown.getvalue() == "", "nobody is asked about what cannot be done"
-    session, shown = sit_down("n\ny\n", monkeypatch)
+        assert screen.getvalue() == "", "nobody is asked about what cannot be done"
+    session, screen = sit_down("n\ny\n", monkeypatch)
     offer_line(session, "1", ask=True)
     offer_line(session, "1", ask=True)
-    assert shown.getvalue().count("[y/N]") == 1
+    assert screen.getvalue().count("[y/N]") == 1
     assert config.read_bytes() == OWN
 
 
 def test_decide_includes_the_nodes_or_not(learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, shown = sit_down("", monkeypatch)
+    session, screen = sit_down("", monkeypatch)
     decide(session, included=True)
     assert config.read_bytes() != OWN
     decide(session, included=False)
     assert config.read_bytes() == OWN
     decide(session, included=False)
-    assert "does not include this workspace's nodes, as before" in " ".join(shown.getvalue().split())
+    assert "does not include this workspace's nodes, as before" in " ".join(screen.getvalue().split())

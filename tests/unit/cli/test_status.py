@@ -14,11 +14,11 @@ def test_status_watch_repeats_until_ctrl_c(learning: Learning) -> None:
     words = [sys.executable, "-m", "gpucourse", "status", "--watch"]
     with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
-        shown = [process.stdout.readline() for _ in range(4)]
+        lines = [process.stdout.readline() for _ in range(4)]
         process.send_signal(signal.SIGINT)
-        shown += process.stdout.readlines()
+        lines += process.stdout.readlines()
         assert process.wait(STUCK_S) == 130
-    assert shown.count("Nothing is deployed.\n") > 1, "shown anew"
+    assert lines.count("Nothing is deployed.\n") > 1, "shown anew"
 
 
 def test_status_names_a_lab_that_does_not_answer(learning: Learning) -> None:

@@ -32,8 +32,8 @@ Root Cause (first observed failure):
 ENDS = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Exited with exit code 1\n"
 
 
-def label(text: str, before: str) -> str:
-    return "".join(f"{before}{line}\n" for line in text.splitlines())
+def label(text: str, prefix: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
 
 
 def diagnose(text: str) -> list[tuple[str, list[int], str]]:

@@ -26,8 +26,8 @@ def evidence(*logs: Log, state: str = "failed", world: int = 2, **options: Any) 
     )
 
 
-def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: bool = False) -> Log:
-    return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
+def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, is_ended: bool = False) -> Log:
+    return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=is_ended)
 
 
 def read_case(path: Path) -> tuple[Evidence, str, list[int]]:
@@ -36,8 +36,8 @@ def read_case(path: Path) -> tuple[Evidence, str, list[int]]:
     nodes = tuple(NodeExit(**end_of_process) for end_of_process in case["node_exits"])
     logs = []
     for name, text in case["logs"].items():
-        node, _, what = name.partition("-")
-        rank = None if what == "launcher" else int(what.removeprefix("rank"))
+        node, _, role = name.partition("-")
+        rank = None if role == "launcher" else int(role.removeprefix("rank"))
         end = exits.get(rank, {}) if rank is not None else {"code": 1}
         code = end.get("code")
         logs.append(Log(node=node, rank=rank, text=text, code=code, at=end.get("at"), ended_by_us=code == 143))
@@ -199,9 +199,9 @@ def test_run_that_slurm_placed_is_explained_by_its_words() -> None:
 
 
 def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:
-    bad = log(0, "CUDA out of memory")
-    assert recognise(evidence(bad, state="succeeded")) == ()
-    assert recognise(evidence(bad, state="cancelled")) == ()
+    error_log = log(0, "CUDA out of memory")
+    assert recognise(evidence(error_log, state="succeeded")) == ()
+    assert recognise(evidence(error_log, state="cancelled")) == ()
 
 
 def test_clocks_that_differ_are_named_beside_the_cause() -> None:
@@ -211,11 +211,11 @@ def test_clocks_that_differ_are_named_beside_the_cause() -> None:
 
 
 def test_missing_folder_of_configurations_is_named() -> None:
-    said = (
+    output = (
         "Primary config directory not found.\nCheck that the config directory '/home/me/conf' exists and readable\n\n"
         "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
     )
-    (diagnosis,) = recognise(evidence(log(0, said), world=1))
+    (diagnosis,) = recognise(evidence(log(0, output), world=1))
     assert diagnosis.symptom == "wrong-config"
     assert "looks for its configurations in /home/me/conf, which is not on node0" in diagnosis.why
     assert diagnosis.next.startswith("--with FOLDER uploads")
@@ -225,7 +225,7 @@ def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
     diagnoses = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
     assert "{rank}{0}" in diagnoses[0].why
     assert [
-        diagnosis.symptom for diagnosis in recognise(evidence(log(0, "", code=143, ended=True), log(1, "\x00\ufffd" * 5000)))
+        diagnosis.symptom for diagnosis in recognise(evidence(log(0, "", code=143, is_ended=True), log(1, "\x00\ufffd" * 5000)))
     ] == ["rank-exited"]
 
 
@@ -240,7 +240,7 @@ def test_page_on_troubleshooting_has_every_symptom() -> None:
 def test_srun_on_a_failed_script_is_no_complaint_about_arguments() -> None:
     srun = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Terminated\n"
     victim = "rank 0 is here\nslurmstepd-node0: error: *** STEP 7.0 ON node0 CANCELLED AT 2026-11-21T10:24:14 ***\n"
-    failed = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'
+    traceback = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'
     launcher = Log(node="node0", rank=None, text=srun, code=143)
-    [diagnoses] = recognise(evidence(launcher, log(0, victim, code=143, at=2.0), log(1, failed)))
+    [diagnoses] = recognise(evidence(launcher, log(0, victim, code=143, at=2.0), log(1, traceback)))
     assert (diagnoses.symptom, diagnoses.ranks) == ("script-error", [1])

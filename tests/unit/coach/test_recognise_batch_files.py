@@ -84,8 +84,8 @@ def test_recognise_calls_a_missing_path_no_program() -> None:
 )
 def test_recognise_takes_an_error_of_a_compiler_or_of_sbatch_for_no_wrong_argument(line: str) -> None:
     assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose("begun", line)}
-    failed = f"{TRACEBACK}RuntimeError: Error building extension 'own'\n{line}"
-    assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose(failed)}
+    build_error = f"{TRACEBACK}RuntimeError: Error building extension 'own'\n{line}"
+    assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose(build_error)}
     assert diagnose("usage: train.py [-h]", "train.py: error: unrecognized arguments: --x")[0].symptom == "wrong-arguments"
 
 

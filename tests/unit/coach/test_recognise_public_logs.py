@@ -47,8 +47,8 @@ def read_evidence(name: str) -> Evidence:
     codes = {node.node: node.code for node in nodes}
     logs = []
     for title, text in case["logs"].items():
-        node, _, what = title.partition("-")
-        rank = None if what == "launcher" else int(what.removeprefix("rank"))
+        node, _, role = title.partition("-")
+        rank = None if role == "launcher" else int(role.removeprefix("rank"))
         code = codes[node] if rank is None else ends[rank]["code"]
         at = None if rank is None else ends[rank]["at"]
         logs.append(Log(node=node, rank=rank, text=text, code=code, at=at, ended_by_us=rank is not None and code == 143))

@@ -22,7 +22,7 @@ def test_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
         Silence(node="node0", rank=0, seconds=31, doing="waiting", last="step 7"),
         Silence(node="node1", rank=1, seconds=30, doing="stopped", last="step 6"),
     )
-    logs = (log(0, "step 7\n", code=143, ended=True), log(1, "step 6\n", code=137, ended=True))
+    logs = (log(0, "step 7\n", code=143, is_ended=True), log(1, "step 6\n", code=137, is_ended=True))
     diagnoses = recognise(evidence(*logs, state="timed_out", silences=silences))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("silent-rank", [1])]
     assert "stopped by a signal" in diagnoses[0].why
@@ -31,7 +31,7 @@ def test_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
 
 def test_several_silent_ranks_are_named_together() -> None:
     silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=30, doing="waiting", last="x") for rank in (0, 1))
-    logs = [log(rank, "x\n", code=143, ended=True) for rank in (0, 1)]
+    logs = [log(rank, "x\n", code=143, is_ended=True) for rank in (0, 1)]
     (diagnosis,) = recognise(evidence(*logs, state="timed_out", silences=silences))
     assert diagnosis.ranks == [0, 1]
     assert "--times" in diagnosis.next
@@ -39,7 +39,7 @@ def test_several_silent_ranks_are_named_together() -> None:
 
 
 def test_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
-    logs = [log(rank, "step 7\n", code=143, ended=True) for rank in (0, 1)]
+    logs = [log(rank, "step 7\n", code=143, is_ended=True) for rank in (0, 1)]
     assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"
 
 
@@ -51,7 +51,7 @@ def wait(rank: int, missing: int) -> Log:
 @pytest.mark.parametrize(
     ("logs", "symptom", "ranks", "title"),
     [
-        ((wait(0, 1), log(1, "begins\n", code=143, ended=True)), "hang-at-init", [1], "Rank 1 on node1 did not join"),
+        ((wait(0, 1), log(1, "begins\n", code=143, is_ended=True)), "hang-at-init", [1], "Rank 1 on node1 did not join"),
         ((wait(0, 3), wait(1, 3)), "wrong-world-size", [0, 1], "waited for rank 3, which was never started"),
         ((log(0, "DistStoreError: 2/4 clients joined.\n"),), "wrong-world-size", [0], "Rank 0 waited for rank 3"),
         ((wait(0, 1), wait(1, 1)), "rank-mismatch", [0, 1], "none is rank 1"),
@@ -67,19 +67,19 @@ def test_diagnose_join_names_the_rank_that_others_waited_for(
 
 
 def test_diagnose_ends_names_a_rank_that_ended_well_while_others_needed_it() -> None:
-    victim, early = log(0, "Connection closed by peer\n"), log(1, "my share is done\n", code=0)
-    (diagnosis,) = diagnose_ends(evidence(victim, early), victims=[victim])
+    victim, leaver = log(0, "Connection closed by peer\n"), log(1, "my share is done\n", code=0)
+    (diagnosis,) = diagnose_ends(evidence(victim, leaver), victims=[victim])
     assert (diagnosis.symptom, diagnosis.ranks, diagnosis.seen[0].line) == ("left-early", [1], "my share is done")
-    assert diagnose_ends(evidence(victim, early), victims=[]) == []
+    assert diagnose_ends(evidence(victim, leaver), victims=[]) == []
 
 
 def test_rank_that_never_started_is_named() -> None:
-    diagnoses = recognise(evidence(log(0, "begins\n", code=143, ended=True), state="timed_out"))
+    diagnoses = recognise(evidence(log(0, "begins\n", code=143, is_ended=True), state="timed_out"))
     assert [(diagnosis.symptom, diagnosis.ranks, diagnosis.nodes) for diagnosis in diagnoses] == [
         ("never-started", [1], ["node1"])
     ]
-    nobody = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
-    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in nobody] == [("never-started", [0, 1])]
+    launcher_diagnoses = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in launcher_diagnoses] == [("never-started", [0, 1])]
     silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=120.0) for rank in (0, 1))
     launchers = tuple(Log(node=f"node{number}", rank=None, text="", code=143) for number in (0, 1))
     waiting = recognise(evidence(*launchers, state="timed_out", silences=silences))
@@ -91,23 +91,23 @@ def test_dead_node_is_named() -> None:
     diagnoses = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
     assert [(diagnosis.symptom, diagnosis.nodes) for diagnosis in diagnoses] == [("node-lost", ["node1"])]
     assert "gpucourse deploy 3" in diagnoses[0].next
-    gone = recognise(evidence(log(0, "step\n", code=None), state="running", lost="node1: not reached again for 8 s"))
-    assert gone[0].symptom == "node-lost"
-    assert "not reached again" in gone[0].why
+    live_diagnoses = recognise(evidence(log(0, "step\n", code=None), state="running", lost="node1: not reached again for 8 s"))
+    assert live_diagnoses[0].symptom == "node-lost"
+    assert "not reached again" in live_diagnoses[0].why
 
 
 @pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
 def test_rank_that_ended_without_words_is_named_by_its_code(code: int, symptom: str) -> None:
-    victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, ended=True)
+    victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, is_ended=True)
     diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]
 
 
 def test_killed_rank_is_explained_by_a_collective_only_if_a_peer_lost_it() -> None:
-    killed = log(1, "rank 1 begins\n", code=137)
+    killed_log = log(1, "rank 1 begins\n", code=137)
     cases = [
-        ([log(0, "Connection reset by peer\n", at=2.0), killed], 2, "lost their peer in the middle of a collective."),
-        ([log(0, "step 3\n", code=143, ended=True), killed], 2, "Others that were still at work were ended after it."),
+        ([log(0, "Connection reset by peer\n", at=2.0), killed_log], 2, "lost their peer in the middle of a collective."),
+        ([log(0, "step 3\n", code=143, is_ended=True), killed_log], 2, "Others that were still at work were ended after it."),
         ([log(0, "alone\n", code=137)], 1, "because memory ran out."),
     ]
     for logs, world, end in cases:

@@ -29,7 +29,7 @@ ncclRemoteError: A call failed possibly due to a network error or a remote proce
 
 
 def waiting_log(rank: int = 0) -> Log:
-    return log(rank, "step 7\n", 143, 9.0, ended=True)
+    return log(rank, "step 7\n", 143, 9.0, is_ended=True)
 
 
 def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> list[tuple[str, list[int]]]:
@@ -75,7 +75,7 @@ def test_lines_printed_on_the_way_are_no_cause(output: str) -> None:
     ],
 )
 def test_words_of_other_versions_and_libraries_are_known(symptom: str, line: str) -> None:
-    assert diagnose(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, ended=True))[0][0] == symptom
+    assert diagnose(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, is_ended=True))[0][0] == symptom
 
 
 def test_general_symptom_gives_way_to_the_one_that_says_more() -> None:
@@ -93,7 +93,7 @@ def test_rank_that_lost_its_peer_over_nccl_is_a_victim() -> None:
 
 
 def test_watchdog_that_gives_up_is_no_crash() -> None:
-    stuck = log(1, "step 6\n", 143, 2.0, ended=True)
+    stuck = log(1, "step 6\n", 143, 2.0, is_ended=True)
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
 
@@ -101,26 +101,26 @@ def test_watchdog_that_gives_up_is_no_crash() -> None:
 @pytest.mark.parametrize("text", ["", "cannot find a config: set MODEL=tiny\n"])
 def test_rank_that_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
     silences = (Silence(node="node1", rank=1, seconds=6.3, doing="waiting"),)
-    diagnoses = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, ended=True), silences=silences))
+    diagnoses = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, is_ended=True), silences=silences))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("rank-exited", [0])]
     assert [quote.line for quote in diagnoses[0].seen] == [line for line in text.splitlines() if line]
     assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waiting_log(1)))[0].title
 
 
 def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> None:
-    refused = (
+    refusal = (
         f"{TRACEBACK}RuntimeError: Gloo connectFullMesh failed with [/gloo/transport/tcp/pair.cc:152] timed out connecting: "
         "SO_ERROR: Connection refused, remote=[127.0.0.1]:45300\n"
     )
     silences = (Silence(node="node1", rank=1, seconds=11, doing="waiting"),)
-    trying = log(1, "", 143, 9.0, ended=True)
-    assert diagnose(log(0, refused), trying, silences=silences)[0] == ("wrong-interface", [0])
-    assert diagnose(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
+    trying = log(1, "", 143, 9.0, is_ended=True)
+    assert diagnose(log(0, refusal), trying, silences=silences)[0] == ("wrong-interface", [0])
+    assert diagnose(log(0, refusal, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
 
 
 def test_rank_without_output_is_diagnosed_by_the_time_limit_first() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
-    logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
+    logs = (log(0, "step 900\n", 143, is_ended=True), log(1, "", 143, is_ended=True))
     assert diagnose(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
 
 
@@ -144,8 +144,8 @@ def test_find_exception_finds_the_last_one_of_any_name(text: str, kind: str, mes
 
 def test_find_line_finds_the_line_of_the_script() -> None:
     frames = 'Traceback (most recent call last):\n  File "/w/train.py", line 12, in <module>\n    step()\n'
-    inside = '  File "/v/lib/python3.11/site-packages/torch/nn.py", line 9, in forward\n'
-    assert find_line('  File "/w/other.py", line 1\n' + frames + inside) == "train.py, line 12"
+    library_frame = '  File "/v/lib/python3.11/site-packages/torch/nn.py", line 9, in forward\n'
+    assert find_line('  File "/w/other.py", line 1\n' + frames + library_frame) == "train.py, line 12"
     assert find_line('  File "/w/t.py", line 3\n    x = = 2\n') == "t.py, line 3"
     assert find_line("nothing of that kind") == ""
 

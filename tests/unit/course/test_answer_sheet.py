@@ -53,13 +53,13 @@ def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
 def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, message: str) -> None:
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
-    before = (learning.workspace / SHEET).read_bytes()
-    bad = learning.root / "mine.yaml"
-    bad.write_text(text)
-    result = learning.types("answer", "1.1", "--file", str(bad), code=2)
+    old_bytes = (learning.workspace / SHEET).read_bytes()
+    sheet = learning.root / "mine.yaml"
+    sheet.write_text(text)
+    result = learning.types("answer", "1.1", "--file", str(sheet), code=2)
     assert message in result.err
     assert "→" in result.err
-    assert (learning.workspace / SHEET).read_bytes() == before
+    assert (learning.workspace / SHEET).read_bytes() == old_bytes
 
 
 def test_sheet_of_the_workspace_that_is_damaged_is_refused(learning: Learning) -> None:

@@ -211,11 +211,11 @@ def make_choice(name: str, key: str, *options: str) -> Question:
 
 def test_find_telling_options() -> None:
     long = [make_choice(f"q{number}", key, "no", "it is this one, because") for number, key in enumerate("bbb")]
-    even = [make_choice(f"e{number}", key, "one way", "two ways") for number, key in enumerate("aabb")]
-    assert list(find_telling_options(even)) == []
+    even_choices = [make_choice(f"e{number}", key, "one way", "two ways") for number, key in enumerate("aabb")]
+    assert list(find_telling_options(even_choices)) == []
     assert list(find_telling_options(long[:1])) == [], "one of few may be"
     assert list(find_telling_options(long)) == ["the right option is the longest in 3 of 3 choices: q0, q1, q2"]
-    assert list(find_telling_options([*even, make_choice("x", "a", "1", "2"), make_choice("y", "a", "1", "2")])) == [
+    assert list(find_telling_options([*even_choices, make_choice("x", "a", "1", "2"), make_choice("y", "a", "1", "2")])) == [
         "a is right in 4 of 6 choices: reorder the options of some"
     ]
 

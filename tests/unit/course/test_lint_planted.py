@@ -56,10 +56,8 @@ def test_lint_names_a_planted_mistake(course: Path, mistake: dict[str, str]) -> 
 
 def test_lint_names_an_exercise_without_a_check(course: Path) -> None:
     manifest = course / "modules/01-rounding/module.yaml"
-    before, _, rest = manifest.read_text().partition("    checks:\n")
+    head, _, tail = manifest.read_text().partition("    checks:\n")
     manifest.write_text(
-        before.replace("        checks: [pairs-lose-nothing]\n", "")
-        + "    questions:\n"
-        + rest.partition("    questions:\n")[2]
+        head.replace("        checks: [pairs-lose-nothing]\n", "") + "    questions:\n" + tail.partition("    questions:\n")[2]
     )
     assert "modules/01-rounding/module.yaml: 1.1.checks: no check says what must hold after a run" in check(course)

@@ -25,7 +25,7 @@ checks:
         (FILE.replace("at_least", "atleast"), ["checks.0: needs exactly one of", "line 2"]),
         (FILE.replace("hint: Take", "hnt: Take"), ["checks.0.hnt: is not a key here (did you mean hint?), line 2"]),
         (FILE.replace("value: metrics.ranks", "value: ranks"), ["checks.1.value", "line 3"]),
-        (FILE.replace("id: whole", "id: fast"), ["the id fast is there twice"]),
+        (FILE.replace("id: whole", "id: fast"), ["the id fast appears twice"]),
         ("checks: [", ["is not YAML", "line"]),
     ],
 )

@@ -17,14 +17,14 @@ def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Pat
     start_course(course)
     for part in ("modules", "exercises"):
         shutil.copytree(course / part / "01-rounding", course / part / "02-sums")
-    for folder, number, other in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
+    for folder, number, peer in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
         manifest = course / "modules" / folder / "module.yaml"
         text = (
             manifest.read_text()
             .replace('id: "1', f'id: "{number}')
-            .replace("    packages", f'    builds_on: ["{other}.1"]\n    packages')
+            .replace("    packages", f'    builds_on: ["{peer}.1"]\n    packages')
         )
-        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
+        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{peer}"]'))
     assert check(course) == [
         "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: no learner could begin",
         "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: no learner could begin",

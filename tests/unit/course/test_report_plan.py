@@ -21,8 +21,8 @@ def test_find_unknown_modules_names_what_the_course_does_not_have(learning: Lear
         'exercise: "1.2"': 'exercise: "1.9"',
     }
     text = PLAN
-    for right, wrong in spoilt.items():
-        text = text.replace(right, wrong)
+    for original, replacement in spoilt.items():
+        text = text.replace(original, replacement)
     learning.put("modules/report.yaml", text)
     plan = read_report_plan(learning.course / "modules")
     assert plan is not None

@@ -99,7 +99,7 @@ def test_find_unknown_modules_names_what_is_not_there_and_what_no_learner_can_ea
 
 
 def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
-    modules, yours = course.load().modules, {"evidence": ["yours"]}
-    assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, yours), modules)) == []
-    (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, yours), modules)
+    modules, delivery = course.load().modules, {"evidence": ["yours"]}
+    assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
+    (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, delivery), modules)
     assert "checks and deliverables of 7.1 give 50% of its points" in complaint

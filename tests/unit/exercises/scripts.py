@@ -15,10 +15,10 @@ def beside_the_script(folder: str, name: str) -> ModuleType:
     have the same name."""
     exercises = find_course({}).exercises
     path = exercises / folder / f"{name}.py"
-    for other, module in list(sys.modules.items()):
+    for module_name, module in list(sys.modules.items()):
         parent = Path(getattr(module, "__file__", None) or "/").parent
-        if not other.startswith("exercise_") and parent.is_relative_to(exercises) and parent != path.parent:
-            del sys.modules[other]
+        if not module_name.startswith("exercise_") and parent.is_relative_to(exercises) and parent != path.parent:
+            del sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(f"exercise_{name}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -54,7 +54,7 @@ def test_name_site_is_the_first_function_outside_of_the_runtime(value: object, n
 
 
 @pytest.mark.parametrize(
-    ("program", "others"),
+    ("program", "functions"),
     [
         ("uprobe:$1:cudaMalloc { @a = count(); } uretprobe:$1:cudaFree { @b = count(); }", []),
         ("uprobe:$1:cudaMalloc,uprobe:$1:cudaMemcpy { @a = count(); }", ["cudaMemcpy"]),
@@ -63,6 +63,6 @@ def test_name_site_is_the_first_function_outside_of_the_runtime(value: object, n
         ("uprobe:/lib/libc.so.6:malloc { @a = count(); }", ["malloc"]),
     ],
 )
-def test_list_other_probes_lists_other_functions(program: str, others: list[str]) -> None:
+def test_list_other_probes_lists_other_functions(program: str, functions: list[str]) -> None:
     exported = ["cudaFree", "cudaLaunchKernel", "cudaMalloc", "cudaMemcpy"]
-    assert allocations.list_other_probes(program, exported) == others
+    assert allocations.list_other_probes(program, exported) == functions

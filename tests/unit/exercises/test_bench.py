@@ -58,16 +58,16 @@ def test_what_comes_before_each_call_is_made_and_not_timed(bench: ModuleType, mo
 
 def test_the_number_of_calls_follows_from_what_all_agree_on(bench: ModuleType) -> None:
     """One rank finds a call fast, another slow: with the agreed estimate both make the same number."""
-    cpu, asked = bench.torch.device("cpu"), []
+    cpu, estimates = bench.torch.device("cpu"), []
 
     def agree(estimate: float) -> float:
-        asked.append(estimate)
+        estimates.append(estimate)
         return 0.01
 
     assert len(bench.time_calls(lambda: None, cpu, agree=agree, budget_s=0.5)) == 50
     assert len(bench.time_calls(lambda: None, cpu, agree=agree, budget_s=9.0)) == 100
     assert len(bench.time_calls(lambda: None, cpu, agree=lambda _: 5.0)) == 5
-    assert len(asked) == 2
+    assert len(estimates) == 2
 
 
 def test_a_table_lines_up_and_shows_what_was_not_measured(bench: ModuleType) -> None:
@@ -92,9 +92,9 @@ def test_where_the_results_are_is_said_to_somebody_who_started_the_script(
 
     table = "\nA step:\nstep ms\n-------\n    1.5\n\n"
     monkeypatch.delenv("GPUCOURSE_OUT", raising=False)
-    shown = print_all()
-    assert shown.startswith(f"{table}cpu (")
-    assert shown.endswith(f"cores per rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
+    output = print_all()
+    assert output.startswith(f"{table}cpu (")
+    assert output.endswith(f"cores per rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
     monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path))
     assert print_all() == "[table: shown with the result]\nA step:\nstep ms\n-------\n    1.5\n\n"
     assert bench.TABLE.encode() == TABLE_MARKER
@@ -123,10 +123,12 @@ def test_measured_on_a_cpu_by_torchs_own_timer(bench: ModuleType) -> None:
 
 
 def test_threads_are_as_asked_for_and_as_before_afterwards(bench: ModuleType) -> None:
-    before, seen = bench.torch.get_num_threads(), set()
-    bench.measure(lambda: seen.add(bench.torch.get_num_threads()), bench.torch.device("cpu"), budget_s=0.001, threads=1)
-    assert seen == {1}
-    assert bench.torch.get_num_threads() == before
+    thread_count, thread_counts = bench.torch.get_num_threads(), set()
+    bench.measure(
+        lambda: thread_counts.add(bench.torch.get_num_threads()), bench.torch.device("cpu"), budget_s=0.001, threads=1
+    )
+    assert thread_counts == {1}
+    assert bench.torch.get_num_threads() == thread_count
 
 
 class FakeEvent:

@@ -38,7 +38,7 @@ def test_find_reason_has_the_words_of_bpftrace(lines: str, words: str, tmp_path:
 
 
 def test_read_maps_refuses_lost_events() -> None:
-    printed = '\n{"type": "map", "data": {"@calls": {"cudaMalloc": 15}}}\n{"type": "map", "data": {"@ready": 1}}\n'
-    assert bpf.read_maps(printed) == {"@calls": {"cudaMalloc": 15}}
+    output = '\n{"type": "map", "data": {"@calls": {"cudaMalloc": 15}}}\n{"type": "map", "data": {"@ready": 1}}\n'
+    assert bpf.read_maps(output) == {"@calls": {"cudaMalloc": 15}}
     with pytest.raises(bpf.TracerFailed, match="lost events"):
-        bpf.read_maps(printed + '{"type": "lost_events", "data": {"events": 12}}\n')
+        bpf.read_maps(output + '{"type": "lost_events", "data": {"events": 12}}\n')

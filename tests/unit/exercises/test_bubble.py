@@ -16,16 +16,16 @@ def bubble() -> ModuleType:
 
 
 def gpipe(bubble: ModuleType, stages: int, micro_batches: int, forward: float = 1.0, backward: float = 2.0) -> list[Any]:
-    there = [bubble.Piece("forward", m, forward) for m in range(micro_batches)]
-    back = [bubble.Piece("backward", m, backward) for m in range(micro_batches)]
-    return [there + back for _ in range(stages)]
+    forward_pieces = [bubble.Piece("forward", m, forward) for m in range(micro_batches)]
+    backward_pieces = [bubble.Piece("backward", m, backward) for m in range(micro_batches)]
+    return [forward_pieces + backward_pieces for _ in range(stages)]
 
 
 def one_f_one_b(bubble: ModuleType, stages: int, micro_batches: int) -> list[Any]:
     orders = []
     for stage in range(stages):
-        ahead = stages - stage
-        kinds = "F" * ahead + "BF" * (micro_batches - ahead) + "B" * ahead
+        warmup = stages - stage
+        kinds = "F" * warmup + "BF" * (micro_batches - warmup) + "B" * warmup
         numbers = {"F": iter(range(micro_batches)), "B": iter(range(micro_batches))}
         words = {"F": ("forward", 1.0), "B": ("backward", 2.0)}
         orders.append([bubble.Piece(words[kind][0], next(numbers[kind]), words[kind][1]) for kind in kinds])
@@ -49,7 +49,7 @@ def test_replay_of_equal_stages_gives_the_formula(bubble: ModuleType, stages: in
 
 
 def test_replay_of_a_slow_stage_has_a_larger_bubble_than_the_formula(bubble: ModuleType) -> None:
-    fast, slow = gpipe(bubble, 2, 4)[0], gpipe(bubble, 2, 4, forward=3.0, backward=6.0)[0]
-    seconds = bubble.replay([fast, slow])
+    fast_stage, slow_stage = gpipe(bubble, 2, 4)[0], gpipe(bubble, 2, 4, forward=3.0, backward=6.0)[0]
+    seconds = bubble.replay([fast_stage, slow_stage])
     assert seconds == pytest.approx(1 + 4 * 3 + 4 * 6 + 2)
-    assert bubble.idle_share([fast, slow], seconds) > bubble.predict_bubble(2, 4) + 0.1
+    assert bubble.idle_share([fast_stage, slow_stage], seconds) > bubble.predict_bubble(2, 4) + 0.1

@@ -27,9 +27,9 @@ def test_ceiling_of_one_at_a_time_is_the_memory(
 
 def test_ceiling_of_a_large_batch_is_the_arithmetic(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b")
-    alone, some, many = (limits.find(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
-    assert many == pytest.approx(65e12 / (2 * 1_315_758_080))
-    assert many > some > alone
+    single_speed, middle_speed, large_speed = (limits.find(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
+    assert large_speed == pytest.approx(65e12 / (2 * 1_315_758_080))
+    assert large_speed > middle_speed > single_speed
 
 
 def test_ceiling_of_an_unknown_gpu_is_none(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:

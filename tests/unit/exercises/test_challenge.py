@@ -12,15 +12,15 @@ FOLDER = "00-local-foundations"
 def test_questions_hold_for_the_ranks_of_their_node_alone() -> None:
     challenge = beside_the_script(FOLDER, "challenge")
     assert challenge.Question(node=3, nodes=4, gpus=8).holds(24, 31)
-    asked = [challenge.ask(number) for number in range(1, 200)]
-    assert len({str(question) for question in asked}) > 50
+    questions = [challenge.ask(number) for number in range(1, 200)]
+    assert len({str(question) for question in questions}) > 50
     assert challenge.ask(7) == challenge.ask(7)
-    for question in asked:
+    for question in questions:
         ranks = [node for node in range(question.nodes) for _ in range(question.gpus)]
-        mine = [rank for rank, node in enumerate(ranks) if node == question.node]
-        assert question.holds(mine[0], mine[-1])
-        assert not question.holds(mine[0] + 1, mine[-1])
-        assert not question.holds(mine[0], mine[-1] + 1)
+        node_ranks = [rank for rank, node in enumerate(ranks) if node == question.node]
+        assert question.holds(node_ranks[0], node_ranks[-1])
+        assert not question.holds(node_ranks[0] + 1, node_ranks[-1])
+        assert not question.holds(node_ranks[0], node_ranks[-1] + 1)
     for text in ("24-31", " 24 - 31 ", "24..31", "24 to 31", "24–31"):
         assert challenge.read(text) == (24, 31)
     assert challenge.read("5") == (5, 5)

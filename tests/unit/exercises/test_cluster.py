@@ -73,10 +73,10 @@ def test_play_applies_traces_and_deletes_a_pod(programs: Path) -> None:
     play = cluster.play(FOLDER / "solutions" / "my_pod.yaml", POD, 16, 8)
     assert play.calls == {"cudaMalloc": 7}, "what the request added, and not what was counted before it"
     assert (play.engine.running, play.tracer.running, play.sight.engine) == (True, True, "7 /opt/libcudart.so.12")
-    asked = (programs / "calls").read_text(encoding="utf-8").splitlines()
-    assert any(line.startswith("sudo -n k3s ctr images import") for line in asked)
-    assert any('"nvidia.com/gpu": "1"' in line and line.startswith("patch node node0 --subresource=status") for line in asked)
-    assert asked[-1].startswith("delete --filename=")
+    calls = (programs / "calls").read_text(encoding="utf-8").splitlines()
+    assert any(line.startswith("sudo -n k3s ctr images import") for line in calls)
+    assert any('"nvidia.com/gpu": "1"' in line and line.startswith("patch node node0 --subresource=status") for line in calls)
+    assert calls[-1].startswith("delete --filename=")
 
 
 def test_play_deletes_a_pod_that_keeps_ending(programs: Path) -> None:

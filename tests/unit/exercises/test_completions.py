@@ -57,8 +57,8 @@ def text(words: str) -> dict[str, Any]:
 
 def test_complete_counts_tokens_as_the_engine_does(engine: tuple[str, type[Scripted]]) -> None:
     url, handler = engine
-    used = {"prompt_tokens": 3, "completion_tokens": 5}
-    handler.events = (text("a b"), text(" c d e"), {"choices": [], "usage": used})
+    usage = {"prompt_tokens": 3, "completion_tokens": 5}
+    handler.events = (text("a b"), text(" c d e"), {"choices": [], "usage": usage})
     answer = completions.complete(url, "m", [1, 2, 3], 5)
     assert (answer.text, answer.tokens, answer.events, answer.prompt_tokens) == ("a b c d e", 5, 2, 3)
     assert completions.tpot(2.05, 0.05, 101) == pytest.approx(0.020)

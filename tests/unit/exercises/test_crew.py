@@ -17,11 +17,15 @@ _NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _SAY = f"import os; print(*(os.environ[name] for name in {_NAMES!r}))"
 
 
-def _start(count: int, then: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    text = f"import sys; sys.path.insert(0, {str(_SHARED)!r}); import crew; crew.start({count})\n{then}"
-    kept = {name: value for name, value in os.environ.items() if name not in (*_NAMES, "MASTER_ADDR", "MASTER_PORT")}
+def _start(count: int, program: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    text = f"import sys; sys.path.insert(0, {str(_SHARED)!r}); import crew; crew.start({count})\n{program}"
+    variables = {name: value for name, value in os.environ.items() if name not in (*_NAMES, "MASTER_ADDR", "MASTER_PORT")}
     return subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | (environment or {})
+        [sys.executable, "-c", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=variables | (environment or {}),
     )
 
 
@@ -37,15 +41,15 @@ def test_start_numbers_ranks_over_all_nodes() -> None:
 
 
 def test_start_prefixes_no_line_that_begins_with_its_rank() -> None:
-    then = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
+    program = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
     rank_0 = ["rank 0 joined", "rank 0: rank 02 is none of mine", "rank 0: sum 3"]
-    assert _finish(_start(2, then))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
+    assert _finish(_start(2, program))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
 
 
 @pytest.mark.parametrize(("ending", "code"), [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", 137), ("sys.exit('no data')", 1)])
 def test_start_ends_the_others_and_exits_with_the_code_of_a_rank_that_fails(ending: str, code: int) -> None:
-    then = f"import os, signal, sys\nif os.environ['RANK'] == '1': {ending}\nsignal.pause()"
-    assert _finish(_start(3, then))[0] == code
+    program = f"import os, signal, sys\nif os.environ['RANK'] == '1': {ending}\nsignal.pause()"
+    assert _finish(_start(3, program))[0] == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -48,13 +48,13 @@ def test_time_all_refuses_speeds_that_cannot_be(
         {"kernel": name, **SOUND} for name in ("copy", "vector_add", "block_sum", "transpose", "read_field")
     ]
     rows.append({"kernel": "clip_sum", **SOUND, "out_of_bounds": 1})
-    told = times.time_all(work, rows, elements=50_000_000, block=256, stride=2)
-    assert (told.copy_gb_per_s, told.rows["vector_add"]["gb_per_s"]) == (pytest.approx(400 / 3), pytest.approx(160))
-    assert told.rows["vector_add"]["percent_of_copy"] == pytest.approx(120)
-    assert (told.rows["block_sum"]["gb_per_s"], told.refused) == (None, 1), "200,000 GB/s"
-    assert [told.rows[name]["median_ms"] for name in ("transpose", "read_field")] == [None, None]
-    assert "clip_sum" not in told.rows, "nothing that leaves its arrays is started on a GPU"
-    assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
+    timings = times.time_all(work, rows, elements=50_000_000, block=256, stride=2)
+    assert (timings.copy_gb_per_s, timings.rows["vector_add"]["gb_per_s"]) == (pytest.approx(400 / 3), pytest.approx(160))
+    assert timings.rows["vector_add"]["percent_of_copy"] == pytest.approx(120)
+    assert (timings.rows["block_sum"]["gb_per_s"], timings.refused) == (None, 1), "200,000 GB/s"
+    assert [timings.rows[name]["median_ms"] for name in ("transpose", "read_field")] == [None, None]
+    assert "clip_sum" not in timings.rows, "nothing that leaves its arrays is started on a GPU"
+    assert (timings.rows["copy"]["sanitizer_errors"], timings.rows["copy"]["sanitizer_hazards"]) == (2, 0)
     output = capsys.readouterr().out
     assert "refused: 200,000 GB/s is more than the 320 of the data sheet" in output
     assert "transpose was not timed: it failed, or its numbers are wrong" in output
@@ -64,6 +64,6 @@ def test_time_all_refuses_speeds_that_cannot_be(
 def test_time_all_says_why_nothing_is_timed_without_a_gpu() -> None:
     times = beside_the_script("05-gpu-programming", "cuda_times")
     work = times.Compilation("sm_75", times.torch.device("cpu"), None)
-    told = times.time_all(work, [], elements=1, block=32, stride=1)
-    assert told.note.startswith("not measured: GB/s, which need a GPU; no nvcc here")
+    timings = times.time_all(work, [], elements=1, block=32, stride=1)
+    assert timings.note.startswith("not measured: GB/s, which need a GPU; no nvcc here")
     assert work.describe("given.cu", "copy", 256) == dict.fromkeys(times.OF_NVCC)

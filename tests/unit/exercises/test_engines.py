@@ -10,10 +10,10 @@ import pytest
 
 
 def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, bool] = {}
+    arguments: dict[str, bool] = {}
 
     def native(*, including_emulation: bool = True) -> bool:
-        asked["including_emulation"] = including_emulation
+        arguments["including_emulation"] = including_emulation
         return including_emulation  # Turing imitates it
 
     monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: True)
@@ -21,7 +21,7 @@ def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: A
     words = shared_files.engines.command("vllm", "openai-community/gpt2", 8000, max_num_seqs=64, max_model_len=256, eager=True)
     assert words[:3] == ["vllm", "serve", "openai-community/gpt2"]
     assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
-    assert asked == {"including_emulation": False}
+    assert arguments == {"including_emulation": False}
     assert "--enforce-eager" not in shared_files.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
 
 
@@ -73,12 +73,16 @@ SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_b
 
 
 @pytest.mark.parametrize(
-    ("version", "own"),
+    ("version", "extra_names"),
     [("5.17", {"block_size"}), ("5.18", {"page_size"}), ("5.19 to 5.23", {"page_size", "auto_switch_to_flash"})],
 )
-def test_choose_batching_uses_the_names_of_the_installed_version(shared_files: Any, version: str, own: set[str]) -> None:
+def test_choose_batching_uses_the_names_of_the_installed_version(
+    shared_files: Any, version: str, extra_names: set[str]
+) -> None:
     """What is beside the common names in ContinuousBatchingConfig of each version of transformers."""
-    known = SETTINGS | own | ({"block_size"} if version != "5.17" else set())  # newer ones still know the old name
-    settings = shared_files.engines.choose_batching(known, requests=4, longest=100)
-    assert set(settings) == SETTINGS | own
+    known_names = (
+        SETTINGS | extra_names | ({"block_size"} if version != "5.17" else set())
+    )  # newer ones still know the old name
+    settings = shared_files.engines.choose_batching(known_names, requests=4, longest=100)
+    assert set(settings) == SETTINGS | extra_names
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)

@@ -43,17 +43,17 @@ def test_estimate_is_what_a_step_takes(estimates: ModuleType, techniques: Module
     for technique in techniques.MENU[:2]:
         estimate = estimates.estimate(shape, technique)
         step = functools.partial(techniques.train, technique)
-        measured = techniques.measure(step, shape, 2, device_memory.SimulatedMemory(1 << 40), torch.device("cpu"), technique)
-        assert estimate.total == pytest.approx(measured.peak, rel=0.02)
-        twice = estimates.estimate(techniques.Shape(layers=2, width=64, length=32, batch=32), technique)
-        assert estimates.scale(estimate, 16, 32).total == pytest.approx(twice.total, rel=0.02)
+        measurement = techniques.measure(step, shape, 2, device_memory.SimulatedMemory(1 << 40), torch.device("cpu"), technique)
+        assert estimate.total == pytest.approx(measurement.peak, rel=0.02)
+        double_estimate = estimates.estimate(techniques.Shape(layers=2, width=64, length=32, batch=32), technique)
+        assert estimates.scale(estimate, 16, 32).total == pytest.approx(double_estimate.total, rel=0.02)
 
 
 def test_find_largest_batch_is_the_last_that_fits(estimates: ModuleType) -> None:
-    known = estimates.Estimate(weights=100, gradients=0, optimizer=200, activations=400)  # of 4 sequences
-    assert estimates.find_largest_batch(known, 4, 300 + 7 * 100) == 7
-    assert estimates.find_largest_batch(known, 4, 300 + 8 * 100 - 1) == 7
-    assert estimates.find_largest_batch(known, 4, 200) == 0
+    estimate = estimates.Estimate(weights=100, gradients=0, optimizer=200, activations=400)  # of 4 sequences
+    assert estimates.find_largest_batch(estimate, 4, 300 + 7 * 100) == 7
+    assert estimates.find_largest_batch(estimate, 4, 300 + 8 * 100 - 1) == 7
+    assert estimates.find_largest_batch(estimate, 4, 200) == 0
     assert estimates.room_on("t4") / GIB == pytest.approx(14.6, abs=0.05)
     assert [estimates.find_gpu(size * GIB) for size in (14, 16, 30, 40, 70, 200)] == [
         "t4",

@@ -29,11 +29,11 @@ def test_find_body_takes_what_is_between_the_braces_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "needed"),
+    ("kernel", "byte_count"),
     [("vector_add", 1200), ("block_sum", 400), ("clip_sum", 800), ("transpose", 800), ("copy", 800), ("column_of_32", None)],
 )
-def test_count_bytes_counts_every_array_once(kernel: str, needed: int | None) -> None:
-    assert findings.count_bytes(kernel, 100) == needed
+def test_count_bytes_counts_every_array_once(kernel: str, byte_count: int | None) -> None:
+    assert findings.count_bytes(kernel, 100) == byte_count
 
 
 @pytest.mark.parametrize(("elements", "shape"), [(1, (1, 1)), (31, (5, 6)), (1000, (31, 32)), (4096, (64, 64))])

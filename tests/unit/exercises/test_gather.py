@@ -28,8 +28,8 @@ def compare(folder: Path, *ranges: tuple[float, float] | None) -> dict[str, Any]
         (folder / f"job-7_{task}.json").write_text(json.dumps(row))
     command = [sys.executable, str(GATHER), "--values=" + ",".join("1" for _ in ranges)]
     gathering = start(command, folder, environment(folder))
-    said = wait(gathering)
-    assert gathering.returncode == 0, said
+    output = wait(gathering)
+    assert gathering.returncode == 0, output
     metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
     return metrics
 

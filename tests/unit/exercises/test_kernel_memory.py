@@ -42,11 +42,11 @@ def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) ->
 def test_kernel_memory_names_an_address_outside_by_its_number(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (2, 0, 0))
-    outside = np.array([tensor.data_ptr() + 4 * 10], dtype=np.uint64)
+    addresses = np.array([tensor.data_ptr() + 4 * 10], dtype=np.uint64)
     with pytest.raises(
         memory.OutsideTensors, match=r"program \(2, 0, 0\) loads number 10 of x_ptr, which has the numbers 0 to 9"
     ):
-        watched._share_out(outside, watched._note_load, "loads")
+        watched._share_out(addresses, watched._note_load, "loads")
 
 
 def test_kernel_memory_names_two_programs_that_store_the_same_number(

@@ -126,11 +126,11 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
 def test_the_intervals_between_saves_are_youngs() -> None:
     text = (CATALOG.folders.modules / "06-training-at-scale/lesson-9-crashes.md").read_text(encoding="utf-8")
     words = " ".join(text.split())
-    best = math.sqrt(2 * 2 * 4 * 3600)
+    interval = math.sqrt(2 * 2 * 4 * 3600)
     quoted = re.search(r"= (\d+) s\. Saves and crashes then take ([\d.]+) % each", words)
     assert quoted
-    assert (float(quoted[1]), float(quoted[2])) == (best, round(100 * 2 / best, 2))
-    costs_by_factor = [100 * (2 / (factor * best) + factor * best / 2 / (4 * 3600)) for factor in (3, 1)]
+    assert (float(quoted[1]), float(quoted[2])) == (interval, round(100 * 2 / interval, 2))
+    costs_by_factor = [100 * (2 / (factor * interval) + factor * interval / 2 / (4 * 3600)) for factor in (3, 1)]
     assert f"you lose {costs_by_factor[0]:.1f} % instead of {costs_by_factor[1]:.1f} %" in words
     hours = 3 * 365 * 24 / 1000
     assert f"every {hours:.0f} hours" in words
@@ -198,7 +198,7 @@ def test_what_the_two_orders_of_flash_attention_move() -> None:
     assert f"4 N d + 4 N² {plain:,} tiles" in text
     assert f"(N / B, rounded up) {tiles:,}, {plain / tiles:.2f} times fewer" in text
     unit = length**2 * d // block
-    first, second = (count_numbers_of_the_inner_loop(length, d, block, keys_outside=outside) for outside in (True, False))
+    first, second = (count_numbers_of_the_inner_loop(length, d, block, keys_outside=is_outside) for is_outside in (True, False))
     assert f"its inner loop moves {first // unit} N² d / B numbers, yours {second // unit} N² d / B" in text
 
 
@@ -229,11 +229,11 @@ def test_a_link_of_nvlink_is_as_fast_as_the_data_sheets_say() -> None:
 
 
 def test_how_long_a_gibibyte_takes_round_a_ring_of_eight() -> None:
-    text, moved = read_part(HPC, "lesson-2-links.md"), bandwidth.bus_factor("all_reduce", 8) * GIB
-    assert f"{moved / 1e9:.3f} GB cross each hop" in text
+    text, hop_bytes = read_part(HPC, "lesson-2-links.md"), bandwidth.bus_factor("all_reduce", 8) * GIB
+    assert f"{hop_bytes / 1e9:.3f} GB cross each hop" in text
     table = re.findall(r"\| (?:NVLink|PCIe|Ethernet)[^|]* \| ([\d.]+) \| ([\d.]+) ms \|", text)
     assert len(table) == 4
-    assert [milliseconds for _, milliseconds in table] == [f"{moved / float(speed) / 1e6:.3g}" for speed, _ in table]
+    assert [milliseconds for _, milliseconds in table] == [f"{hop_bytes / float(speed) / 1e6:.3g}" for speed, _ in table]
 
 
 def test_constants_of_questions_about_links_follow_from_their_formulas() -> None:
@@ -265,13 +265,13 @@ def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
 
 
 def test_the_v100_that_aws_still_has_costs_what_the_table_says() -> None:
-    (name, kind), *others = [
+    (name, kind), *duplicates = [
         (name, kind)
         for gpu in gpus.table()
         if gpu.gpu.startswith("V100") and not gpu.aws.get("retired")
         for name, kind in gpu.aws.get("types", {}).items()
     ]
-    assert not others
+    assert not duplicates
     assert kind["gpus"] == 8
     price = f"AWS has only eight of them together, for {float(kind['usd_per_hour']):.0f} dollars an hour ({name}) |"
     assert price in lesson("1")
@@ -300,7 +300,7 @@ SOURCED = {  # folder, file: words that a public source says, and words that it 
 
 @pytest.mark.parametrize("source", SOURCED)
 def test_a_lesson_says_what_its_source_says(source: str) -> None:
-    folder, file, right, wrong = SOURCED[source]
+    folder, file, sentence, mistake = SOURCED[source]
     text = read_part(folder, file)
-    assert right in text
-    assert wrong not in text
+    assert sentence in text
+    assert mistake not in text

@@ -74,7 +74,7 @@ def test_choice_of_a_written_part_lays_out_the_mesh(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "broken"),
+    ("old", "new", "fault"),
     [
         ("return place\n", "return {name: 0 for name in order}\n", "coordinates gives {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
         (
@@ -86,10 +86,10 @@ def test_choice_of_a_written_part_lays_out_the_mesh(
         ("import itertools", "import no_such_module_here", "ModuleNotFoundError: No module named 'no_such_module_here'"),
     ],
 )
-def test_choice_says_how_a_part_fails(choose: Callable[[str], Any], model: ModuleType, old: str, new: str, broken: str) -> None:
+def test_choice_says_how_a_part_fails(choose: Callable[[str], Any], model: ModuleType, old: str, new: str, fault: str) -> None:
     choice = choose(WRITTEN.replace(old, new, 1))
     assert choice.place_ranks(model.Layout(2, 2, 2)) is None
-    assert choice.broken.startswith(broken)
+    assert choice.broken.startswith(fault)
 
 
 def test_choice_counts_groups_that_are_not_of_the_mesh(choose: Callable[[str], Any], model: ModuleType) -> None:

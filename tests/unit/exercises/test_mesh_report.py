@@ -99,8 +99,8 @@ def test_predict_message_bytes_of_the_lesson(model: ModuleType, traffic: ModuleT
     first, last = (traffic.predict_message_bytes(shape, layout, stage) for stage in (0, 1))
     assert first == {"dp": 226_048, "pp forward": 65_536, "pp back": 0, "tp": 524_288, "other": 0}
     assert last == {"dp": 218_624, "pp forward": 0, "pp back": 65_536, "tp": 524_288, "other": 0}
-    alone = traffic.predict_message_bytes(shape, model.Layout(1, 1, 1), 0)
-    assert set(alone.values()) == {0}
+    single_bytes = traffic.predict_message_bytes(shape, model.Layout(1, 1, 1), 0)
+    assert set(single_bytes.values()) == {0}
 
 
 @pytest.mark.parametrize(

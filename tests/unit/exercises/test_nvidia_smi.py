@@ -30,9 +30,9 @@ def test_read_captured_output_of_an_h100() -> None:
 
 
 def test_read_units_of_the_heading_old_names_and_unknown_values() -> None:
-    known, unknown = read_captured("t4-unknown")
-    assert (known["memory.used"], known["power.draw"], known["power.limit"]) == (14321 * MIB, 69.84, 70.0)
-    assert smi.limiters(known[smi.REASONS]) == "power limit"
+    known_row, unknown = read_captured("t4-unknown")
+    assert (known_row["memory.used"], known_row["power.draw"], known_row["power.limit"]) == (14321 * MIB, 69.84, 70.0)
+    assert smi.limiters(known_row[smi.REASONS]) == "power limit"
     assert [unknown[key] for key in ("utilization.gpu", "temperature.gpu", "power.draw", "power.limit", smi.REASONS)] == 5 * [
         None
     ]

@@ -28,10 +28,10 @@ def test_pictures_are_framed_and_their_brightness_evened_out(pictures: ModuleTyp
 
 
 def test_generated_pictures_are_the_same_for_a_seed_and_others_for_another(pictures: ModuleType) -> None:
-    first, again, other = (pictures.generate(20, seed) for seed in (0, 0, 1))
+    first, repeat, variant = (pictures.generate(20, seed) for seed in (0, 0, 1))
     assert tuple(first[0].shape) == (20, 3, 32, 32)
-    assert all(bool((leftover == right).all()) for leftover, right in zip(first, again, strict=True))
-    assert not bool((first[0] == other[0]).any())
+    assert all(bool((leftover == twin).all()) for leftover, twin in zip(first, repeat, strict=True))
+    assert not bool((first[0] == variant[0]).any())
 
 
 IMAGES = struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2)
@@ -43,8 +43,8 @@ LABELS = struct.pack(">HBBI", 0, 8, 1, 1) + b"\1"
     [
         (b"", LABELS, "is not an idx file of unsigned bytes (it begins with nothing)"),
         (b"\x89PNG\r\n", LABELS, "is not an idx file of unsigned bytes (it begins with 89504e47)"),
-        (IMAGES[:10], LABELS, "do not hold what its head promises, nothing"),
-        (IMAGES + b"abc", LABELS, "19 bytes do not hold what its head promises, 1x2x2"),
+        (IMAGES[:10], LABELS, "are not what its header promises, nothing"),
+        (IMAGES + b"abc", LABELS, "19 bytes are not what its header promises, 1x2x2"),
         (IMAGES + b"abcd", LABELS[:7] + b"\2\0\1", "(1, 2, 2) images and (2,) labels do not belong together"),
         (struct.pack(">HBBIII", 0, 8, 3, 1, 33, 2) + b"a" * 66, LABELS, "pictures of 33x2 are larger than 32x32"),
         (struct.pack(">HBBIII", 0, 8, 3, 0, 2, 2), LABELS[:7] + b"\0", "do not belong together"),

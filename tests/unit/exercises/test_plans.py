@@ -100,10 +100,10 @@ def test_bubble_and_sent_bytes_of_a_pipeline(plans: ModuleType, case: tuple[Any,
     work, plan = case
     assert plans.bubble(replace(plan, pp=4, micro_batches=4)) == pytest.approx(3 / 7)
     activation = 2 * 2048 * 2048 * 2  # 2 sequences of a micro-batch, in 16 bits
-    sent = plans.sent_bytes(work, plan)
-    assert sent["pp"] == 32 * activation
-    assert sent["tp"] == 0
-    assert sent["dp"] == pytest.approx(2 * plans.stage_parameters(work, plan, 0), rel=0.01)
+    sent_bytes = plans.sent_bytes(work, plan)
+    assert sent_bytes["pp"] == 32 * activation
+    assert sent_bytes["tp"] == 0
+    assert sent_bytes["dp"] == pytest.approx(2 * plans.stage_parameters(work, plan, 0), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_list_valid_plans_is_ranked_by_time(plans: ModuleType, case: tuple[Any, 
     work, plan = case
     valid = plans.list_valid_plans(work)
     assert len(valid) > 50
-    assert plan in [other for _, other in valid]
+    assert plan in [candidate for _, candidate in valid]
     assert [seconds for seconds, _ in valid] == sorted(seconds for seconds, _ in valid)
     assert plans.rank_percent(valid, valid[0][0]) == 0
     assert plans.rank_percent(valid, valid[-1][0] * 2) == 100

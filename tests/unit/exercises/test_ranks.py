@@ -36,12 +36,12 @@ def test_join_ends_with_a_sentence_if_there_are_more_processes_than_gpus(
 def test_error_of_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = ranks.torch
     world = ranks.World(rank=0, size=2, device=torch.device("cpu"), waiting_room=None)
-    right, tensor = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])
-    for other, expected in ((0.125, 0.25), (0.5, 0.5)):
-        monkeypatch.setattr(ranks.World, "gather", lambda _, mine, other=other: [mine, other])
-        assert world.error(tensor, right) == expected
+    reference, tensor = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])
+    for peer_error, expected in ((0.125, 0.25), (0.5, 0.5)):
+        monkeypatch.setattr(ranks.World, "gather", lambda _, mine, other=peer_error: [mine, other])
+        assert world.error(tensor, reference) == expected
     monkeypatch.setattr(ranks.World, "gather", lambda _, mine: [0.1, mine])
-    assert str(world.error(torch.tensor([float("nan"), 1.0]), right)) == "nan"
+    assert str(world.error(torch.tensor([float("nan"), 1.0]), reference)) == "nan"
 
 
 def test_meeting_point_of_the_first_start_is_the_environment(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

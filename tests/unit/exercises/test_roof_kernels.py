@@ -17,8 +17,8 @@ def roof_kernels(torch: ModuleType) -> ModuleType:
 
 def test_make_kernels_have_the_intensities_of_the_lesson(torch: ModuleType, roof_kernels: ModuleType) -> None:
     kernels = roof_kernels.make_kernels(roof_kernels.make_arrays(256, torch.device("cpu"), 0), 16, 32)
-    counted = {kernel.kind: kernel.flop_per_byte for kernel in kernels}
-    wanted = {
+    intensities = {kernel.kind: kernel.flop_per_byte for kernel in kernels}
+    expected = {
         "saxpy": 1 / 6,
         "layer norm": 1,
         "stencil": 0.75,
@@ -27,8 +27,8 @@ def test_make_kernels_have_the_intensities_of_the_lesson(torch: ModuleType, roof
         "forces": 5 * 1024 / 7,
         "gemm": 32 / 6,
     }
-    assert counted == pytest.approx(wanted)
+    assert intensities == pytest.approx(expected)
     assert [kernel.flop_per_byte for kernel in kernels][-2:] == pytest.approx([16 / 6, 32 / 6])
     assert {name: dict(limits.KERNELS)[name] for name in ("sparse", "FFT", "forces")} == pytest.approx(
-        {"sparse": wanted["spmv"], "FFT": wanted["fft"], "forces": wanted["forces"]}
+        {"sparse": expected["spmv"], "FFT": expected["fft"], "forces": expected["forces"]}
     )

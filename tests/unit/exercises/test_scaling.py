@@ -15,7 +15,7 @@ def scaling() -> ModuleType:
 
 
 def test_counts_up_to_the_number_of_ranks(scaling: ModuleType) -> None:
-    assert [scaling.counts(most) for most in (1, 2, 3, 4, 6, 8)] == [
+    assert [scaling.counts(rank_count) for rank_count in (1, 2, 3, 4, 6, 8)] == [
         [1],
         [1, 2],
         [1, 2, 3],

@@ -36,7 +36,7 @@ def test_expect_memory_of_all_ranks_is_the_whole(shard_bytes: ModuleType) -> Non
 
 @needs_torch
 @pytest.mark.parametrize(
-    ("name", "given", "whole"),
+    ("name", "byte_count", "whole"),
     [
         ("c10d.allreduce_.default", 400, {"all_reduce": 400}),
         ("c10d._allgather_base_.default", 500, {"all_gather": 400}),
@@ -47,12 +47,12 @@ def test_expect_memory_of_all_ranks_is_the_whole(shard_bytes: ModuleType) -> Non
     ],
 )
 def test_sent_bytes_count_the_whole_tensor_of_a_collective(
-    shard_bytes: ModuleType, name: str, given: int, whole: dict[str, int]
+    shard_bytes: ModuleType, name: str, byte_count: int, whole: dict[str, int]
 ) -> None:
-    sent = shard_bytes.SentBytes(4)
-    sent._count(name, given)
-    assert sent.whole == whole
-    assert sent.ring_bytes == (600 if "allreduce" in name else 300)
+    counter = shard_bytes.SentBytes(4)
+    counter._count(name, byte_count)
+    assert counter.whole == whole
+    assert counter.ring_bytes == (600 if "allreduce" in name else 300)
 
 
 @needs_torch

@@ -65,8 +65,8 @@ def test_rows_of_a_large_gpu_agree_with_its_data_sheet(specs: Any, name: str) ->
 
 
 def test_rows_of_an_unknown_gpu_are_compared_with_nothing(specs: Any) -> None:
-    other = SimpleNamespace(**{**vars(T4), "name": "NVIDIA Tomorrow 1000"})
-    rows = by_name(specs.rows(other, ASKED, gpus.find(other.name)))
+    future_gpu = SimpleNamespace(**{**vars(T4), "name": "NVIDIA Tomorrow 1000"})
+    rows = by_name(specs.rows(future_gpu, ASKED, gpus.find(future_gpu.name)))
     assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
     assert rows["float16 peak, derived: at most"]["device"] == pytest.approx(65, rel=0.01), "as many units as a T4 has"
     assert all(row["sheet"] is None and row["agrees"] is None for row in rows.values())

@@ -86,9 +86,9 @@ def test_find_hazards_sees_what_the_clock_hides(streams: ModuleType) -> None:
 def test_record_covers_what_was_in_its_stream_then(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(1, 1)
     first, second = device.stream(), device.stream()
-    early = device.record(first)
+    event = device.record(first)
     device.copy_in(first, 0, 0)
-    device.wait(second, early)
+    device.wait(second, event)
     device.compute(second, 0)
     assert len(streams.find_hazards(device.operations)) == 1
     device = streams.ReplayedDevice(1, 1)

@@ -42,11 +42,11 @@ def test_measure_of_each_technique_is_what_it_says(techniques: ModuleType, devic
     assert plain.flops == result["4 parts"].flops == 6 * 7 * 16 * products, "two for forward, four for backward, each token"
     assert result["ckpt all"].flops == plain.flops + 2 * 7 * 16 * 2 * 8 * 32**2, "all of a block but the product by down"
     for technique in techniques.MENU:
-        measured = result[technique.label]
-        assert measured.calls == min(technique.parts, 7)
+        measurement = result[technique.label]
+        assert measurement.calls == min(technique.parts, 7)
         if technique.same_training:
-            assert measured.losses == pytest.approx(plain.losses, abs=1e-5)
-        assert measured.peak <= plain.peak
+            assert measurement.losses == pytest.approx(plain.losses, abs=1e-5)
+        assert measurement.peak <= plain.peak
     full = techniques.measure(
         functools.partial(techniques.train, techniques.PLAIN), shape, 2, device_memory.SimulatedMemory(plain.peak - 512), cpu
     )

@@ -59,18 +59,18 @@ def test_nvml_returns_what_it_knows_and_none_for_the_rest(telemetry: ModuleType,
 
 
 def test_recorder_names_phases(telemetry: ModuleType) -> None:
-    enough, taken = threading.Event(), []
+    enough, readings = threading.Event(), []
 
     def read() -> Any:
-        taken.append(1)
-        if len(taken) == 3:
+        readings.append(1)
+        if len(readings) == 3:
             enough.set()
         nothing = dict.fromkeys(telemetry.Sample.__dataclass_fields__)
         return telemetry.Sample(**{**nothing, "source": "test", "device": "none"})
 
     with telemetry.Recorder(read, 50) as recorder, recorder.during("work"):
         assert enough.wait(STUCK_S)
-    assert len(recorder.samples) == len(taken)
+    assert len(recorder.samples) == len(readings)
     assert {sample["phase"] for sample in recorder.samples} <= {"work", ""}
     assert recorder.samples[0]["source"] == "test"
     assert [sample["at_s"] for sample in recorder.samples] == sorted(sample["at_s"] for sample in recorder.samples)
@@ -80,19 +80,19 @@ def test_recorder_goes_on_after_a_silent_driver_and_says_so(
     telemetry: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = iter([[{"name": "NVIDIA L4"}], None, None, [{"name": "NVIDIA L4"}]])
-    later = threading.Event()
+    recovery = threading.Event()
 
     def query() -> list[dict[str, object]] | None:
-        answer = next(answers, later)
-        if answer is later:
-            later.set()
+        answer = next(answers, recovery)
+        if answer is recovery:
+            recovery.set()
             return [{"name": "NVIDIA L4"}]
         return answer  # type: ignore[return-value]
 
     monkeypatch.setattr(telemetry.nvidia_smi, "query", query)
     read = telemetry.smi()
     with telemetry.Recorder(read, 50) as recorder:
-        assert later.wait(STUCK_S)
+        assert recovery.wait(STUCK_S)
     assert (recorder.silent, {sample["device"] for sample in recorder.samples}) == (2, {"NVIDIA L4"})
     assert recorder.missed >= 2
     assert capsys.readouterr().out.count("the GPU gave no answer") == 1

@@ -49,11 +49,11 @@ def test_preload_counts_if_its_path_has_a_space_and_a_colon(binaries: Path, tmp_
     folder.mkdir()
     tracer = tracers.Preload(Path(shutil.copy(binaries / stand_in.COUNTER, folder)))
     with stand_in.Engine(layers=2, seed=1, memory=19_000_000, tracer=tracer, folder=binaries) as engine:
-        with tracers.trace(tracer, engine) as counted:
+        with tracers.trace(tracer, engine) as trace:
             engine.load()
-        made = {api: count for api, count in engine.ledger()["calls"].items() if count}
-    assert {api: calls.calls for api, calls in counted.calls.items() if calls.calls} == made
-    assert made["cudaMalloc"] > 0
+        call_counts = {api: count for api, count in engine.ledger()["calls"].items() if count}
+    assert {api: calls.calls for api, calls in trace.calls.items() if calls.calls} == call_counts
+    assert call_counts["cudaMalloc"] > 0
 
 
 def test_write_program_quotes_a_path_with_a_space_and_a_colon(binaries: Path, tmp_path: Path) -> None:
@@ -67,21 +67,21 @@ def test_write_program_quotes_a_path_with_a_space_and_a_colon(binaries: Path, tm
 def test_trace_equals_the_ledger_to_the_last_call(name: str, binaries: Path) -> None:
     tracer = find(name, binaries)
     with stand_in.Engine(layers=5, seed=2, memory=19_000_000, tracer=tracer, folder=binaries) as engine:
-        with tracers.trace(tracer, engine) as counted:
+        with tracers.trace(tracer, engine) as trace:
             assert engine.load() is None
             assert engine.request(40, 3) == (3, None)
-            made, why = engine.request(4000, 20)
+            token_count, reason = engine.request(4000, 20)
         ledger = engine.ledger()
-    assert made < 20
-    assert why == "out of memory"
-    assert {api: calls.calls for api, calls in counted.calls.items()} == ledger["calls"]
-    assert counted.calls["cudaMalloc"].failed == ledger["failed"] == 1
-    assert {api: calls.bytes for api, calls in counted.calls.items() if calls.bytes is not None} == ledger["bytes"]
-    assert counted.kernels == ledger["kernels"]
+    assert token_count < 20
+    assert reason == "out of memory"
+    assert {api: calls.calls for api, calls in trace.calls.items()} == ledger["calls"]
+    assert trace.calls["cudaMalloc"].failed == ledger["failed"] == 1
+    assert {api: calls.bytes for api, calls in trace.calls.items() if calls.bytes is not None} == ledger["bytes"]
+    assert trace.kernels == ledger["kernels"]
     for site, true in ledger["sites"].items():
-        assert (counted.sites[site].calls, counted.sites[site].bytes) == (true["calls"] - true["failed"], true["bytes"])
-    assert sum(count for _, _, count in counted.sizes) == ledger["calls"]["cudaMalloc"] - 1
-    assert all(calls.p50_us and calls.p99_us and calls.p50_us <= calls.p99_us for calls in counted.calls.values())
+        assert (trace.sites[site].calls, trace.sites[site].bytes) == (true["calls"] - true["failed"], true["bytes"])
+    assert sum(count for _, _, count in trace.sizes) == ledger["calls"]["cudaMalloc"] - 1
+    assert all(calls.p50_us and calls.p99_us and calls.p50_us <= calls.p99_us for calls in trace.calls.values())
 
 
 @pytest.mark.parametrize("name", ["perf", pytest.param("bpftrace", marks=pytest.mark.slow)])

@@ -22,7 +22,7 @@ def roof_kernels(torch: ModuleType) -> ModuleType:
 
 def test_byte_counter_counts_operands_and_results(torch: ModuleType, traffic: ModuleType) -> None:
     u, v = torch.rand(10, 10), torch.rand(10, 10)
-    for call, read, written in (
+    for call, read, written_bytes in (
         (lambda: u + v, 800, 400),
         (lambda: u[1:-1, 1:-1] * 2, 256, 256),
         (lambda: u.add_(v, alpha=2), 800, 400),
@@ -35,7 +35,7 @@ def test_byte_counter_counts_operands_and_results(torch: ModuleType, traffic: Mo
     ):
         with traffic.ByteCounter() as counter:
             call()
-        assert (counter.read, counter.written) == (read, written)
+        assert (counter.read, counter.written) == (read, written_bytes)
 
 
 def test_byte_counter_of_a_step_of_heat_is_what_the_lesson_draws(

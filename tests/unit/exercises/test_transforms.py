@@ -19,10 +19,10 @@ def test_largest_prime_factor_of_lengths(transforms: ModuleType, length: int, fa
     assert transforms.largest_prime_factor(length) == factor
 
 
-@pytest.mark.parametrize(("least", "length"), [(1, 1), (11, 12), (1123, 1125), (4219, 4320), (2**20 + 1, 1_049_760)])
-def test_find_fast_length_takes_the_shortest(transforms: ModuleType, least: int, length: int) -> None:
-    assert transforms.find_fast_length(least) == length
-    assert all(transforms.largest_prime_factor(shorter) > 7 for shorter in range(least, length))
+@pytest.mark.parametrize(("minimum", "length"), [(1, 1), (11, 12), (1123, 1125), (4219, 4320), (2**20 + 1, 1_049_760)])
+def test_find_fast_length_takes_the_shortest(transforms: ModuleType, minimum: int, length: int) -> None:
+    assert transforms.find_fast_length(minimum) == length
+    assert all(transforms.largest_prime_factor(shorter) > 7 for shorter in range(minimum, length))
 
 
 def test_transform_counter_counts_rows_calls_and_lengths(torch: ModuleType, transforms: ModuleType) -> None:
@@ -38,10 +38,10 @@ def test_transform_counter_counts_rows_calls_and_lengths(torch: ModuleType, tran
 
 def test_correlate_directly_finds_pulses_that_a_ring_does_not(torch: ModuleType, transforms: ModuleType) -> None:
     recording = transforms.record(40, 300, 30, seed=1)
-    right = transforms.correlate_directly(recording.signals, recording.template)
+    correlation = transforms.correlate_directly(recording.signals, recording.template)
     spectra = torch.fft.rfft(recording.signals) * torch.fft.rfft(recording.template, 300).conj()
     ring = torch.fft.irfft(spectra, 300)
-    assert (right.argmax(1) == recording.places).all()
+    assert (correlation.argmax(1) == recording.places).all()
     assert not (ring.argmax(1) == recording.places).any()
-    assert transforms.score_error(ring[:, :271], right[:, :271]) < 1e-5, "all but the last 29 are right"
-    assert transforms.score_error(ring, right) > 0.1
+    assert transforms.score_error(ring[:, :271], correlation[:, :271]) < 1e-5, "all but the last 29 are right"
+    assert transforms.score_error(ring, correlation) > 0.1

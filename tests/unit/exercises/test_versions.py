@@ -55,12 +55,12 @@ def test_time_version_refuses_a_speed_above_the_library_or_the_sheet() -> None:
     fair = versions.time_version(row, 2.0, 2000.0, 8.1)
     assert (fair["gflop_per_s"], fair["percent_of_library"], fair["refused"]) == (1000.0, 50.0, False)
     for library, sheet in ((900.0, None), (None, 0.5)):
-        above = versions.time_version(row, 2.0, library, sheet)
-        assert (above["gflop_per_s"], above["percent_of_library"], above["refused"]) == (None, None, True)
+        fast_row = versions.time_version(row, 2.0, library, sheet)
+        assert (fast_row["gflop_per_s"], fast_row["percent_of_library"], fast_row["refused"]) == (None, None, True)
 
 
 def test_read_lines_leaves_out_what_a_kernel_prints() -> None:
     output = 'hello\n{"version": "tiled", "n": 64}\n{"version": "mine"}\n[1]\n{"failed": "tiled: an illegal memory access"}\n'
-    rows, failed = versions.read_lines(output)
+    rows, failure = versions.read_lines(output)
     assert rows == {"tiled": {"version": "tiled", "n": 64}}
-    assert failed == "tiled: an illegal memory access"
+    assert failure == "tiled: an illegal memory access"

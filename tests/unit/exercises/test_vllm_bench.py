@@ -27,5 +27,5 @@ def test_read_counts_tokens_in_and_out_together() -> None:
 
 
 def test_beside_says_if_the_benchmark_fails(tmp_path: Any) -> None:
-    outcome, why = vllm_bench.compare([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none.json", 1, 1)
-    assert (outcome, why) == (None, "vllm bench ended with code 3")
+    outcome, reason = vllm_bench.compare([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none.json", 1, 1)
+    assert (outcome, reason) == (None, "vllm bench ended with code 3")

@@ -14,9 +14,9 @@ def test_axis_shows_sizes_as_powers_of_two() -> None:
 
 def test_axis_shows_whole_numbers_under_their_points_and_large_ones_short() -> None:
     rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
-    shown = lines({"ideal": True}, rows)
-    assert {"1", "2", "4", "16", "ideal"} <= set(shown)
-    assert any(text.endswith(" M") for text in shown)
+    texts = lines({"ideal": True}, rows)
+    assert {"1", "2", "4", "16", "ideal"} <= set(texts)
+    assert any(text.endswith(" M") for text in texts)
 
 
 def test_axis_shows_words_below_a_line() -> None:

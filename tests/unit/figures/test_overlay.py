@@ -34,18 +34,18 @@ def test_add_record_draws_a_dashed_line_with_its_label() -> None:
     plot = Plot.model_validate(LINE)
     figure = compose(plot, add_record(plot, drawable(plot, OWN), RECORD))
     assert {LABEL, CAPTION, "speed: copy", "speed: fill"} <= set(list_texts(figure))
-    own, copy, fill, legend = figure.axes[0].lines
-    assert own.get_linestyle() == "-"
+    run_line, copy, fill, legend = figure.axes[0].lines
+    assert run_line.get_linestyle() == "-"
     assert {line.get_linestyle() for line in (copy, fill, legend)} == {"--"}
-    assert (copy.get_color(), fill.get_color() == own.get_color()) == (own.get_color(), False)
+    assert (copy.get_color(), fill.get_color() == run_line.get_color()) == (run_line.get_color(), False)
     assert {line.get_markerfacecolor() for line in (copy, fill)} == {"none"}
 
 
 def test_add_record_outlines_bars_at_the_words_of_the_run() -> None:
     plot = Plot.model_validate(BAR)
-    own = {"comparison": [{"case": "1 rank", "speedup": 1.0}, {"case": "2 ranks", "speedup": 1.8}]}
+    metrics = {"comparison": [{"case": "1 rank", "speedup": 1.0}, {"case": "2 ranks", "speedup": 1.8}]}
     record = record_of({"case": "2 ranks", "speedup": 1.9}, {"case": "8 ranks", "speedup": 7.0})
-    figure = compose(plot, add_record(plot, drawable(plot, own), record))
+    figure = compose(plot, add_record(plot, drawable(plot, metrics), record))
     (axes,) = figure.axes
     outlines = [bar for bar in axes.patches if isinstance(bar, Rectangle) and not bar.get_fill()]
     assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in outlines] == [(1.0, 1.9)]
@@ -60,13 +60,13 @@ def test_add_record_outlines_bars_at_the_words_of_the_run() -> None:
 def test_record_alone_shows_what_only_a_gpu_measures(base: dict[str, Any]) -> None:
     rows = [{"mib": 1, "way": "copy", "gb_per_s": 20.0, "case": "2 ranks", "speedup": 1.9}]
     plot = Plot.model_validate({**base, "evidence": "gpu"})
-    own: dict[str, Any] = {plot.rows.removeprefix("metrics."): []}
-    shown = list_texts(compose(plot, collect_points(plot, own, record_of(*rows))))
-    assert {LABEL, "not measured in this run: it had no GPU", CAPTION} <= set(shown)
+    metrics: dict[str, Any] = {plot.rows.removeprefix("metrics."): []}
+    texts = list_texts(compose(plot, collect_points(plot, metrics, record_of(*rows))))
+    assert {LABEL, "not measured in this run: it had no GPU", CAPTION} <= set(texts)
     with pytest.raises(MissingError):
-        collect_points(plot, own, None)
+        collect_points(plot, metrics, None)
     with pytest.raises(MissingError):
-        collect_points(Plot.model_validate(base), own, record_of(*rows))
+        collect_points(Plot.model_validate(base), metrics, record_of(*rows))
 
 
 @pytest.mark.parametrize(

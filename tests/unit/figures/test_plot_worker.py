@@ -65,19 +65,19 @@ def no_drawing_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_draw_by_its_process_gives_the_same_bytes(
     plot_worker: PlotWorker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    plots.draw(PLOT, METRICS, subtitle="3.2 · É", folder=here)
-    plots.draw(OTHER, METRICS, subtitle="3.2 · É", folder=here, record=RECORD)
+    local_folder, worker_folder = tmp_path / "here", tmp_path / "there"
+    plots.draw(PLOT, METRICS, subtitle="3.2 · É", folder=local_folder)
+    plots.draw(OTHER, METRICS, subtitle="3.2 · É", folder=local_folder, record=RECORD)
     assert begin(plot_worker) is begin(plot_worker)
     request.getfixturevalue("no_drawing_here")
-    names = draw_both(plot_worker, there)
+    names = draw_both(plot_worker, worker_folder)
     assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
-    assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names)
+    assert all((local_folder / name).read_bytes() == (worker_folder / name).read_bytes() for name in names)
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["by its process", "here"])
-def test_draw_returns_errors_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: bool) -> None:
-    if own:
+@pytest.mark.parametrize("has_worker", [True, False], ids=["by its process", "here"])
+def test_draw_returns_errors_as_they_are(plot_worker: PlotWorker, tmp_path: Path, has_worker: bool) -> None:
+    if has_worker:
         begin(plot_worker)
     empty = OTHER.model_copy(update={"rows": "metrics.none"})
     ((plot, missing),) = plot_worker.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)

@@ -61,8 +61,8 @@ def list_texts(figure: Any) -> list[str]:
 
 def show(plot: dict[str, Any], metrics: Mapping[str, object]) -> list[str]:
     """Return every text of the picture of a plot."""
-    chosen = Plot.model_validate(plot)
-    return list_texts(compose(chosen, drawable(chosen, metrics)))
+    model = Plot.model_validate(plot)
+    return list_texts(compose(model, drawable(model, metrics)))
 
 
 def lines(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> list[str]:
@@ -124,10 +124,10 @@ def test_draw_shows_words_that_hold_anything_as_text(tmp_path: Path) -> None:
 def test_draw_names_matplotlib_if_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = builtins.__import__
 
-    def without(name: str, *rest: Any, **options: Any) -> Any:
+    def without(name: str, *args: Any, **options: Any) -> Any:
         if name.split(".", maxsplit=1)[0] == "matplotlib":
             raise ImportError("No module named 'matplotlib'")
-        return honest(name, *rest, **options)
+        return honest(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingError, match="matplotlib") as caught:
@@ -176,8 +176,8 @@ def test_ideal_has_the_label_of_the_manifest(kind: str) -> None:
     series = [{"key": "y", "label": "here"}, {"key": "z", "label": "there"}]
     plot = {"series": series, "kind": kind, "ideal_key": "link", "ideal_label": "theoretical link"}
     rows = [{"x": "a", "y": 1.0, "z": 2.0, "link": 3.0}, {"x": "b", "y": 2.0, "z": 1.0, "link": 3.0}]
-    shown = lines(plot, rows)
-    assert "theoretical link" in shown
-    assert "ideal" not in shown
+    labels = lines(plot, rows)
+    assert "theoretical link" in labels
+    assert "ideal" not in labels
     unknown = lines(plot, [{**row, "link": None} for row in rows])
     assert "theoretical link" not in unknown, "nothing is drawn if the link is not known"

@@ -17,8 +17,8 @@ from tests.unit.figures.test_plots import BAR, LINE, compose
 
 def lay_out(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> Any:
     """Return the figure of a plot as it is drawn."""
-    chosen = Plot.model_validate({**plot, "rows": "metrics.rows"})
-    figure = compose(chosen, drawable(chosen, {"rows": rows}))
+    model = Plot.model_validate({**plot, "rows": "metrics.rows"})
+    figure = compose(model, drawable(model, {"rows": rows}))
     with rc_context(STYLE):
         figure.canvas.draw()
     return figure
@@ -38,10 +38,10 @@ TWO_BARS = {**BAR, "ideal_key": None, "series": [{"key": key, "label": f"the tim
 def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
     figure = lay_out(plot, rows)
     (axes,) = figure.axes
-    inside, whole = axes.get_window_extent(), figure.bbox
+    plot_area, whole = axes.get_window_extent(), figure.bbox
     entries = [text.get_window_extent() for text in axes.get_legend().get_texts()]
     below_titles = min(text.get_window_extent().y0 for text in figure.texts[:2])
-    assert all(box.y0 >= inside.y1 - 2 or box.x0 >= inside.x1 for box in entries), "the legend is beside the data"
+    assert all(box.y0 >= plot_area.y1 - 2 or box.x0 >= plot_area.x1 for box in entries), "the legend is beside the data"
     assert all(whole.x0 <= box.x0 < box.x1 <= whole.x1 + 1 for box in entries)
     assert max(box.y1 for box in entries) <= below_titles + 2, "and below the title"
     assert axes.yaxis.label.get_window_extent().y1 <= below_titles + 2

@@ -46,6 +46,6 @@ def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, A
 
 def test_lines_by_a_key_have_their_values_as_labels() -> None:
     rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
-    shown = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
-    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(shown)
-    assert "layers" not in shown
+    texts = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
+    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(texts)
+    assert "layers" not in texts

@@ -41,7 +41,7 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
         ({"value": "count(metrics.rows)"}, "2", "passed", "2"),
         ({"value": "metrics.none"}, "2", "error", "your run did not record metrics.none"),
         ({"value": "metrics.gone"}, "2", "error", "metrics.gone is missing"),
-        ({"value": "metrics.rows.busy"}, "2", "error", "metrics.rows.busy is not one number"),
+        ({"value": "metrics.rows.busy"}, "2", "error", "metrics.rows.busy is not a single number"),
         ({"value": "metrics.nan"}, "2", "error", "not a finite number"),
         ({"value": "metrics.speedup", "evidence": "gpu"}, "2", "not_measured", "needs a GPU"),
         ({"value": "metrics.speedup"}, "", "open", ""),
@@ -62,9 +62,9 @@ def test_judge_of_a_first_wrong_number_tells_only_its_tolerance() -> None:
     assert result.explanation == ""
 
 
-@pytest.mark.parametrize(("wrong", "share"), [(0, 1.0), (1, 0.5), (2, 0.0), (9, 0.0)])
-def test_judge_of_a_right_number_counts_less_for_each_attempt(wrong: int, share: float) -> None:
-    result = judge_answer("1.9", value="metrics.speedup", wrong_before=wrong)
+@pytest.mark.parametrize(("wrong_count", "share"), [(0, 1.0), (1, 0.5), (2, 0.0), (9, 0.0)])
+def test_judge_of_a_right_number_counts_less_for_each_attempt(wrong_count: int, share: float) -> None:
+    result = judge_answer("1.9", value="metrics.speedup", wrong_before=wrong_count)
     assert (result.verdict, result.share) == ("passed", share)
 
 
@@ -74,10 +74,10 @@ def test_judge_gives_nothing_for_guessing_at_a_choice(options: int, attempts: in
     question = make_question(kind="choice", options=[str(number) for number in range(options)], key="a")
     shares = []
     for order in itertools.permutations(question.choices, min(attempts, options)):
-        wrong = next((at for at, given in enumerate(order) if given == "a"), len(order))
-        last = order[wrong] if wrong < len(order) else order[-1]
-        before = wrong if wrong < len(order) else wrong - 1
-        shares.append(judge(question, last, None, on_gpu=False, wrong_before=before).share or 0.0)
+        right_index = next((at for at, choice in enumerate(order) if choice == "a"), len(order))
+        last = order[right_index] if right_index < len(order) else order[-1]
+        wrong_count = right_index if right_index < len(order) else right_index - 1
+        shares.append(judge(question, last, None, on_gpu=False, wrong_before=wrong_count).share or 0.0)
     assert sum(shares) / len(shares) <= 1e-9
 
 
@@ -144,10 +144,10 @@ def test_judge_of_free_text_waits_for_a_judgement_of_the_same_words() -> None:
     assert fingerprint(words) == fingerprint("It falls. Always.\n") != fingerprint("It falls!")
     waiting = judge(question, words, None, on_gpu=False)
     assert (waiting.verdict, waiting.share) == ("kept", None)
-    said = Judgement(question="q", share=0.5, by="Ada", at="2026-11-21T10:00:00", comment="half", answer_sha256="x")
-    result = judge(question, words, None, on_gpu=False, judgement=said)
+    judgement = Judgement(question="q", share=0.5, by="Ada", at="2026-11-21T10:00:00", comment="half", answer_sha256="x")
+    result = judge(question, words, None, on_gpu=False, judgement=judgement)
     assert (result.verdict, result.share) == ("kept", 0.5)
     assert result.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
-    own = judge(question, words, None, on_gpu=False, judgement=said, self_judged=True)
-    assert (own.verdict, own.share, own.self_judged) == ("kept", None, True)
-    assert own.said == "self-judged, not counted: 50% good, 2026-11-21T10:00:00: half"
+    self_result = judge(question, words, None, on_gpu=False, judgement=judgement, self_judged=True)
+    assert (self_result.verdict, self_result.share, self_result.self_judged) == ("kept", None, True)
+    assert self_result.said == "self-judged, not counted: 50% good, 2026-11-21T10:00:00: half"

@@ -117,10 +117,10 @@ def test_evaluate_on_simulated_nodes_measures_nothing_that_needs_a_gpu() -> None
 
 
 @pytest.mark.parametrize(
-    ("bound", "expected"), [("plan.world_size", "at least 2 GB/s (plan.world_size)"), ("metrics.gpu.least", "")]
+    ("limit", "expected"), [("plan.world_size", "at least 2 GB/s (plan.world_size)"), ("metrics.gpu.least", "")]
 )
-def test_evaluate_without_a_gpu_shows_a_known_bound(bound: str, expected: str) -> None:
-    result = judge(GPU | {"at_least": bound}, {})
+def test_evaluate_without_a_gpu_shows_a_known_bound(limit: str, expected: str) -> None:
+    result = judge(GPU | {"at_least": limit}, {})
     assert (result.verdict, result.expected) == ("not_measured", expected)
 
 

@@ -8,7 +8,7 @@ from gpucourse.grading.edits import MAX_BYTES, MAX_LINES, compare_files
 
 
 @pytest.mark.parametrize(
-    ("edited", "counts", "note"),
+    ("new_bytes", "counts", "note"),
     [
         (b"a\nc\nd\n", (2, 1), ""),
         (b"a\r\nb\n", (0, 0), "only line ends differ"),
@@ -17,6 +17,6 @@ from gpucourse.grading.edits import MAX_BYTES, MAX_LINES, compare_files
         (b"\n" * 20_001, (None, None), "more than 20000 lines, so not compared"),
     ],
 )
-def test_compare_files(edited: bytes, counts: tuple[int | None, int | None], note: str) -> None:
-    edit = compare_files("a.py", b"a\nb\n", edited, part=False)
+def test_compare_files(new_bytes: bytes, counts: tuple[int | None, int | None], note: str) -> None:
+    edit = compare_files("a.py", b"a\nb\n", new_bytes, part=False)
     assert ((edit.added, edit.removed), edit.note) == (counts, note)

@@ -22,8 +22,8 @@ def answer(verdict: Any, share: float | None = None, name: str = "q") -> AnswerR
     return AnswerResult(id=name, kind="text", text="t", verdict=verdict, share=share)
 
 
-def make_evidence(exercise: str = "1.1", **other: Any) -> ExerciseEvidence:
-    return ExerciseEvidence(**({"exercise": exercise, "run": "r1", "level": "logic"} | other))
+def make_evidence(exercise: str = "1.1", **fields: Any) -> ExerciseEvidence:
+    return ExerciseEvidence(**({"exercise": exercise, "run": "r1", "level": "logic"} | fields))
 
 
 def score(*evidence_list: ExerciseEvidence, evidence: Any = ("checks",), points: float = 10, exercises: Any = ()) -> Grade:
@@ -50,17 +50,17 @@ def test_grade_counts_passed_checks(checks: list[CheckResult], earned: float, no
 
 
 @pytest.mark.parametrize(
-    ("other", "note"),
+    ("changes", "note"),
     [
         ({"run": None}, "no run yet"),
         ({"changed": ("metrics.json",)}, "changed after the run: metrics.json"),
         ({"trouble": "metrics.json is damaged"}, "metrics.json is damaged"),
     ],
 )
-def test_grade_without_evidence_that_holds_is_zero(other: dict[str, Any], note: str) -> None:
+def test_grade_without_evidence_that_holds_is_zero(changes: dict[str, Any], note: str) -> None:
     whole = {"checks": (check("passed"),), "wanted": ("log",), "handed_in": ("log",)}
     for kind in ("checks", "deliverables"):
-        result = score(make_evidence(**(whole | other)), evidence=(kind,))
+        result = score(make_evidence(**(whole | changes)), evidence=(kind,))
         assert result.earned == 0
         assert result.parts[0].rows[0].pieces[0].note == note
         assert result.parts[0].rows[0].level == "none"
@@ -78,11 +78,13 @@ def test_grade_counts_free_text_by_its_judgement() -> None:
     result = score(make_evidence(answers=answers), evidence=("answers",))
     assert (result.earned, result.waiting) == (2.5, 2.5)
     assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 needs review"
-    judged = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
-    assert (judged.earned, judged.waiting) == (3.75, 0)
-    own = score(make_evidence(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",))
-    assert (own.earned, own.waiting) == (2.5, 2.5)
-    assert own.parts[0].rows[0].pieces[0].note.endswith("1 needs review (1 self-judged, not counted)")
+    review_score = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
+    assert (review_score.earned, review_score.waiting) == (3.75, 0)
+    self_score = score(
+        make_evidence(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",)
+    )
+    assert (self_score.earned, self_score.waiting) == (2.5, 2.5)
+    assert self_score.parts[0].rows[0].pieces[0].note.endswith("1 needs review (1 self-judged, not counted)")
 
 
 def test_grade_leaves_out_answers_that_need_a_gpu() -> None:
@@ -142,25 +144,29 @@ def part_result(verdict: Any, name: str = "p") -> PartResult:
 
 def test_weights_share_an_exercise_among_its_kinds_of_evidence() -> None:
     weights = {"checks": 30, "yours": 40, "answers": 30}
-    asked: dict[str, Any] = {"checks": (check("passed"),), "answers": (answer("open"),), "parts": (part_result("open"),)}
-    assert score(make_evidence(**asked), evidence=weights).earned == 3
-    written = make_evidence(**asked | {"parts": (part_result("passed"), part_result("failed", "f"))})
-    assert score(written, evidence=weights).earned == 5
-    assert [piece.note for piece in score(written, evidence=weights).parts[0].rows[0].pieces] == ["", "wrong: f", "open: q"]
+    fields: dict[str, Any] = {"checks": (check("passed"),), "answers": (answer("open"),), "parts": (part_result("open"),)}
+    assert score(make_evidence(**fields), evidence=weights).earned == 3
+    part_evidence = make_evidence(**fields | {"parts": (part_result("passed"), part_result("failed", "f"))})
+    assert score(part_evidence, evidence=weights).earned == 5
+    assert [piece.note for piece in score(part_evidence, evidence=weights).parts[0].rows[0].pieces] == [
+        "",
+        "wrong: f",
+        "open: q",
+    ]
 
 
 def test_wrong_choices_cost_points_down_to_zero() -> None:
-    wrong = answer("failed", -0.5)
-    assert score(make_evidence(answers=(answer("passed"), wrong)), evidence=("answers",)).earned == 2.5
-    assert score(make_evidence(answers=(wrong,)), evidence=("answers",)).earned == 0
-    whole = score(make_evidence(checks=(check("passed"),), answers=(wrong,)), evidence=("checks", "answers"))
+    wrong_answer = answer("failed", -0.5)
+    assert score(make_evidence(answers=(answer("passed"), wrong_answer)), evidence=("answers",)).earned == 2.5
+    assert score(make_evidence(answers=(wrong_answer,)), evidence=("answers",)).earned == 0
+    whole = score(make_evidence(checks=(check("passed"),), answers=(wrong_answer,)), evidence=("checks", "answers"))
     assert whole.earned == 2.5
 
 
 def test_prediction_counts_as_one_more_answer() -> None:
-    given = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
-    assert score(make_evidence(answers=(answer("passed"),), prediction=given), evidence=("answers",)).earned == 7.5
-    assert score(make_evidence(prediction=replace(given, evidence="gpu")), evidence=("answers",)).earned == 0
+    prediction = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
+    assert score(make_evidence(answers=(answer("passed"),), prediction=prediction), evidence=("answers",)).earned == 7.5
+    assert score(make_evidence(prediction=replace(prediction, evidence="gpu")), evidence=("answers",)).earned == 0
 
 
 def test_narrow_gives_the_share_of_one_exercise_in_its_rows() -> None:

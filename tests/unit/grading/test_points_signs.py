@@ -12,12 +12,12 @@ def make_check(verdict: str) -> CheckResult:
     return CheckResult(id="c", title="t", verdict=verdict, evidence="logic", observed="", expected="")  # type: ignore[arg-type]
 
 
-def make_answer(verdict: str, **other: object) -> AnswerResult:
-    return AnswerResult(**({"id": "q", "kind": "choice", "text": "t", "verdict": verdict} | other))  # type: ignore[arg-type]
+def make_answer(verdict: str, **fields: object) -> AnswerResult:
+    return AnswerResult(**({"id": "q", "kind": "choice", "text": "t", "verdict": verdict} | fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("other", "signs"),
+    ("changes", "signs"),
     [
         ({"run": None}, Signs(ran=False)),
         ({"checks": (make_check("failed"),)}, Signs(ran=False)),
@@ -32,7 +32,7 @@ def make_answer(verdict: str, **other: object) -> AnswerResult:
         ({"answers": (make_answer("open", evidence="gpu"),), "level": "gpu"}, Signs(ran=True, answered=False)),
     ],
 )
-def test_read_signs_of_an_exercise(other: dict[str, object], signs: Signs) -> None:
-    made = {"exercise": "1.1", "run": "r", "level": "logic"} | other
-    assert read_signs(ExerciseEvidence(**made)) == signs  # type: ignore[arg-type]
+def test_read_signs_of_an_exercise(changes: dict[str, object], signs: Signs) -> None:
+    fields = {"exercise": "1.1", "run": "r", "level": "logic"} | changes
+    assert read_signs(ExerciseEvidence(**fields)) == signs  # type: ignore[arg-type]
     assert signs.is_done == all(value is not False for value in (signs.ran, signs.yours, signs.answered))

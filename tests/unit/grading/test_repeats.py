@@ -28,8 +28,8 @@ EXERCISE: dict[str, Any] = {
 )
 def test_compare_figures_uses_the_tolerance_of_the_manifest(before: Any, after: Any, verdict: list[str]) -> None:
     check = {"id": "wet", "title": "t", "value": "metrics.wet", "equals": True, "hint": "h"}
-    again = {"value": "metrics.litres", "tolerance_percent": 1.0}
-    exercise = Exercise.model_validate(EXERCISE | {"checks": [check], "same_again": [again]})
+    repeat = {"value": "metrics.litres", "tolerance_percent": 1.0}
+    exercise = Exercise.model_validate(EXERCISE | {"checks": [check], "same_again": [repeat]})
     figures = compare_figures(exercise, {"metrics": before}, {"metrics": after})
     assert [figure.verdict for figure in figures] == verdict
 

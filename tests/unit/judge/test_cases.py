@@ -6,21 +6,21 @@ from gpucourse.judge.cases import describe, describe_passing, find_simplest
 
 
 def test_describe_shows_short_values_whole() -> None:
-    assert describe([1, 2], [1, 3], 1e-9) == "it gave [1, 2]; [1, 3] is right"
+    assert describe([1, 2], [1, 3], 1e-9) == "it gave [1, 2] instead of [1, 3]"
 
 
 def test_describe_names_the_first_place_that_differs() -> None:
-    right = {"weights": [float(number) for number in range(200)]}
-    values = {"weights": [number + (number > 197) for number in right["weights"]]}
-    assert describe(values, right, 1e-9) == (
-        "2 of 200 values are wrong; the first is ['weights'][198]: it gave 199; 198 is right"
+    reference = {"weights": [float(number) for number in range(200)]}
+    values = {"weights": [number + (number > 197) for number in reference["weights"]]}
+    assert describe(values, reference, 1e-9) == (
+        "2 of 200 values are wrong; the first is ['weights'][198]: it gave 199 instead of 198"
     )
 
 
 def test_describe_counts_items_when_some_are_missing() -> None:
     text = describe(list(range(60)), list(range(80)), 1e-9)
     assert text.startswith("it gave 60 items, [0, 1, 2,")
-    assert "; 80 are right, [0, 1, 2," in text
+    assert ", instead of 80, [0, 1, 2," in text
 
 
 def test_find_simplest_takes_the_smallest_sizes() -> None:
@@ -29,8 +29,8 @@ def test_find_simplest_takes_the_smallest_sizes() -> None:
 
 
 def test_describe_passing_changes_as_few_sizes_as_possible() -> None:
-    bad = {"ranks": 4, "elements": 9}
+    sizes = {"ranks": 4, "elements": 9}
     passing = [{"ranks": 2, "elements": 2}, {"ranks": 4, "elements": 4}, {"ranks": 4, "elements": 8}]
-    assert describe_passing(bad, passing) == ". With elements = 8 it is right"
-    assert describe_passing(bad, passing[:1]) == ". With ranks = 2 and elements = 2 it is right"
-    assert describe_passing(bad, []) == describe_passing({}, [{}]) == ""
+    assert describe_passing(sizes, passing) == ". With elements = 8 it is right"
+    assert describe_passing(sizes, passing[:1]) == ". With ranks = 2 and elements = 2 it is right"
+    assert describe_passing(sizes, []) == describe_passing({}, [{}]) == ""

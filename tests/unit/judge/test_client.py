@@ -56,10 +56,10 @@ def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = STUCK_S) 
 
 @pytest.mark.parametrize("fate", [pytest.param(fate, marks=pytest.mark.slow if fate in SLOW else ()) for fate in FATES])
 def test_judge_names_what_became_of_a_part(judge: Judge, judge_file: Path, fate: str) -> None:
-    text, word, way, says = FATES[fate]
+    text, word, way, sentence = FATES[fate]
     answer = ask(judge, judge_file, text, limit_s=LIMIT_S if way in {"endless", "closed-files"} else STUCK_S)
     assert (answer.word, answer.way) == (word, way), answer
-    assert says in answer.says
+    assert sentence in answer.says
     assert len(answer.says) <= 2000
     assert len(answer.output) <= 8 << 10
 

@@ -39,5 +39,5 @@ def test_leave_compiler_out_keeps_an_optimizer_and_ddp_working(tmp_path: Path) -
     (tmp_path / "my_training.py").write_text(PART)
     (tmp_path / "judge_training.py").write_text(JUDGE)
     with Judge() as judge:
-        judged = judge.judge(tmp_path / "judge_training.py", tmp_path / "my_training.py", torch=True, limit_s=60)
-    assert (judged.word, judged.says) == ("passed", "")
+        verdict = judge.judge(tmp_path / "judge_training.py", tmp_path / "my_training.py", torch=True, limit_s=60)
+    assert (verdict.word, verdict.says) == ("passed", "")

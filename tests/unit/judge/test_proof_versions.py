@@ -106,15 +106,15 @@ def mark(name: str, folder: str, file: str) -> object:
     kernels = [needs_module("triton", installed=KERNELS)] if file == "my_attention.py" else []
     lacks_emulator = sys.platform != "linux" or not shutil.which("g++")
     emulator = [pytest.mark.skipif(lacks_emulator, reason="the emulator needs g++ on Linux")] if file.endswith(".cu") else []
-    slow = [pytest.mark.slow] if folder in WITH_TORCH else []
-    return pytest.param(name, marks=modules + kernels + emulator + slow)
+    slow_marks = [pytest.mark.slow] if folder in WITH_TORCH else []
+    return pytest.param(name, marks=modules + kernels + emulator + slow_marks)
 
 
 @pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in VERSIONS.items()])
 def test_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
-    folder, file, old, new, right = VERSIONS[name]
+    folder, file, old, new, is_right = VERSIONS[name]
     answer = judge_version(judge, tmp_path, folder, file, old, new)
-    assert answer.word == ("passed" if right else "failed"), answer.says
+    assert answer.word == ("passed" if is_right else "failed"), answer.says
 
 
 @pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in CAUSES.items()])

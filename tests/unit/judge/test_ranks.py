@@ -67,9 +67,9 @@ def test_on_ranks_names_a_rank_that_ends_its_process(judge: Judge, tmp_path: Pat
 
 def test_gather_names_the_rank_that_failed_before_those_it_left(tmp_path: Path) -> None:
     ranks = []
-    for number, says in enumerate(("Connection closed by peer [127.0.0.1]:1", "OSError: gone")):
+    for number, sentence in enumerate(("Connection closed by peer [127.0.0.1]:1", "OSError: gone")):
         reader, writer = multiprocessing.Pipe(duplex=False)
-        writer.send_bytes(_pack(("verdict", Verdict("failed", "error", says))))
+        writer.send_bytes(_pack(("verdict", Verdict("failed", "error", sentence))))
         ranks.append(_RankProcess(number, multiprocessing.current_process(), reader))
     with pytest.raises(Verdict) as error:
         _gather(ranks, math.inf, tmp_path, "my_ranks.py")

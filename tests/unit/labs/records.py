@@ -36,11 +36,11 @@ def make_hosts_lab() -> HostsDeployment:
     )  # fmt: skip
 
 
-def save_slurm_run(context: Context, later: list[LaterJob]) -> RunRecord:
+def save_slurm_run(context: Context, later_jobs: list[LaterJob]) -> RunRecord:
     record = RunRecord(
         id="20261122-120000-aa", exercise="1.1", module="1", stack="01-hosts", mode="hosts", launcher="slurm",
         state="succeeded", created=now_utc(), ended=now_utc(), nodes=["node0"], collected=True,
-        slurm=SlurmRun(partition="gpu", nodes=1, gpus=0, later=later),
+        slurm=SlurmRun(partition="gpu", nodes=1, gpus=0, later=later_jobs),
     )  # fmt: skip
     runs.files_of(context.paths, record).folder.mkdir(parents=True)
     runs.save(context.paths, record)

@@ -108,8 +108,8 @@ def test_collect_runs_takes_all_runs_when_a_file_of_one_is_too_large(lab: _Lab) 
     lab.leaves_runs(3, large=1)
     assert len(lab.brings_home().fetched) == 3
     lab.check_whole()
-    refused = runs.reread(lab.context.paths, lab.records[1]).refused
-    assert [(file.node, file.name) for file in refused] == [("node0", "large"), ("node1", "large")]
+    refusals = runs.reread(lab.context.paths, lab.records[1]).refused
+    assert [(file.node, file.name) for file in refusals] == [("node0", "large"), ("node1", "large")]
 
 
 def test_collect_runs_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
@@ -117,8 +117,8 @@ def test_collect_runs_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
     (record,) = lab.records
     record.max_restarts = 2
     runs.save(lab.context.paths, record)
-    ended = lab.nodes.home("node0") / ".gpucourse/jobs" / record.id / "ranks/0.json"
-    ended.write_text(json.dumps({"code": 0, "at": 1.0, "restart": 1}))
+    exit_file = lab.nodes.home("node0") / ".gpucourse/jobs" / record.id / "ranks/0.json"
+    exit_file.write_text(json.dumps({"code": 0, "at": 1.0, "restart": 1}))
     assert lab.brings_home().fetched == [record.id]
     assert runs.reread(lab.context.paths, record).restarts == 1
 
@@ -151,15 +151,15 @@ def test_collect_runs_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -
     for file in ("job.json", "done"):
         (lab.nodes.home("node1") / ".gpucourse" / "jobs" / lab.records[2].id / file).unlink()
     lab.brings_home()
-    kept = {record.id for record in lab.records} - {lab.records[2].id}
-    assert kept <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
+    kept_ids = {record.id for record in lab.records} - {lab.records[2].id}
+    assert kept_ids <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
 
 
 def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
     lab.leaves_runs(3)
-    listed, errors = list_settled_runs(lab.context)
+    rows, errors = list_settled_runs(lab.context)
     assert not errors
-    assert {(item.record.state, item.detail) for item in listed} == {("succeeded", "")}
+    assert {(item.record.state, item.detail) for item in rows} == {("succeeded", "")}
     lab.check_whole()
     for node in NODES:
         assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "follow", "pack"]
@@ -167,16 +167,16 @@ def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
 
 def test_collect_runs_removes_what_was_fetched_of_discarded_runs(lab: _Lab) -> None:
     lab.leaves_runs(1)
-    (left := runs.files_of(lab.context.paths, lab.records[0]).transfer(NODES[0].name)).mkdir()
-    (left / "0").touch()
+    (transfer_folder := runs.files_of(lab.context.paths, lab.records[0]).transfer(NODES[0].name)).mkdir()
+    (transfer_folder / "0").touch()
     assert collect_runs(lab.context, lab.deployment, discard=True).given_up
-    assert not left.exists()
+    assert not transfer_folder.exists()
 
 
 def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
     lab.leaves_runs(3)
-    alone, both, scheduled = lab.records
-    alone.nodes = scheduled.nodes = ["node0"]
+    single_run, shared_run, scheduled = lab.records
+    single_run.nodes = scheduled.nodes = ["node0"]
     scheduled.slurm = SlurmRun(partition="gpu", nodes=1, gpus=1)  # on whichever nodes Slurm took
     for record in lab.records:
         runs.save(lab.context.paths, record)
@@ -185,13 +185,13 @@ def test_find_ending_lists_only_runs_on_nodes_that_go(lab: _Lab) -> None:
         return [record.id for record in find_ending(lab.context.paths, lab.deployment, names)]
 
     assert find() == []
-    assert find("node1") == [both.id, scheduled.id]
-    assert find("node0", "node1") == [alone.id, both.id, scheduled.id]
+    assert find("node1") == [shared_run.id, scheduled.id]
+    assert find("node0", "node1") == [single_run.id, shared_run.id, scheduled.id]
     scheduled.stack = "02-local"
     runs.save(lab.context.paths, scheduled)
-    home = collect_runs(lab.context, lab.deployment, discard=False, removed_nodes={"node1"})
-    assert home.fetched == [both.id]
-    assert find("node0", "node1") == [alone.id]
+    collection = collect_runs(lab.context, lab.deployment, discard=False, removed_nodes={"node1"})
+    assert collection.fetched == [shared_run.id]
+    assert find("node0", "node1") == [single_run.id]
 
 
 @pytest.mark.parametrize(

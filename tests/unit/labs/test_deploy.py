@@ -55,7 +55,9 @@ def test_record_outcome_keeps_a_lab_that_was_interrupted(context: Context) -> No
 
 def test_make_record_describes_a_lab_before_it_is_built(context: Context) -> None:
     module = context.catalog.module("3")
-    record, other = (make_record(context.workspace, LocalDeployment, module, "03-local", template="t", nodes=2) for _ in "12")
+    record, second_record = (
+        make_record(context.workspace, LocalDeployment, module, "03-local", template="t", nodes=2) for _ in "12"
+    )
     assert (record.stack, record.module, record.title, record.phase) == ("03-local", "3", module.title, "creating")
     assert record.uid.startswith(f"{context.workspace.id}-")
-    assert record.uid != other.uid
+    assert record.uid != second_record.uid

@@ -40,9 +40,9 @@ def test_survey_refuses_to_forget_simulated_nodes(context: Context) -> None:
 def test_destroy_names_what_may_be_left_of_a_forgotten_lab(context: Context) -> None:
     deployments.save(context.paths, make_hosts_lab())
     looked = survey(context, DestroyRequest(module="1"))
-    [refused] = destroy(context, looked, discard=False).errors
-    assert refused.exit_code == 3, "the workspace has no key"
-    assert refused.hint.endswith("gpucourse destroy 1 --forget-unreachable")
+    [refusal] = destroy(context, looked, discard=False).errors
+    assert refusal.exit_code == 3, "the workspace has no key"
+    assert refusal.hint.endswith("gpucourse destroy 1 --forget-unreachable")
     result = destroy(context, looked, discard=False, forget_unreachable=True)
     [error] = result.errors
     assert isinstance(error, LeftoverError)

@@ -23,8 +23,8 @@ def test_list_programs_names_the_exercises_that_use_them(context: Context) -> No
             )
         }
     )
-    there, lacking, optional, triton = list_programs(needing)
-    assert (there.what, there.state) == ("sh", "ok")
+    shell, lacking, optional, triton = list_programs(needing)
+    assert (shell.what, shell.state) == ("sh", "ok")
     assert (lacking.what, lacking.state, lacking.mend) == (
         "no-such-compiler",
         "warning",

@@ -15,6 +15,6 @@ def test_connection_of_a_node_is_the_configuration_and_its_name(learning: Learni
     config.parent.mkdir(parents=True)
     config.touch()
     assert connection(context, "1", "0") == connection(context, "1", "node0") == (config, "node0")
-    for other in ("1", "node1", "²"):
+    for node_name in ("1", "node1", "²"):
         with pytest.raises(UnknownName, match="there is no node"):
-            connection(context, "1", other)
+            connection(context, "1", node_name)

@@ -72,14 +72,14 @@ def test_ssh_include_removes_a_config_that_it_made(learning: Learning, config: P
 def test_ssh_include_leaves_a_config_that_it_may_not_change(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, fault: str
 ) -> None:
-    outside = tmp_path_factory.mktemp("outside") / "config"
+    target = tmp_path_factory.mktemp("outside") / "config"
     workspace, code, reason = learning.workspace, 2, "is left unchanged"
     if fault == "unreadable":
         config.write_text("Hosst x\n")
         reason = "ssh does not understand it"
     elif fault == "outside":
-        config.rename(outside)
-        config.symlink_to(outside)
+        config.rename(target)
+        config.symlink_to(target)
         reason = "it is outside"
     elif fault == "folder":
         config.unlink()
@@ -92,15 +92,15 @@ def test_ssh_include_leaves_a_config_that_it_may_not_change(
         monkeypatch.setenv("HOME", "/no/such/folder")
         code, reason = 3, "HOME is not set to a folder"
     elif fault == "another home":
-        register_home(monkeypatch, outside.parent)
+        register_home(monkeypatch, target.parent)
         reason = "OpenSSH reads"
     else:
         workspace = learning.root / "a*b"
         reason = "characters with a special meaning there"
-    before = {path: path.read_bytes() for path in (config, outside) if path.is_file()}
+    contents = {path: path.read_bytes() for path in (config, target) if path.is_file()}
     result = learning.types("init", str(workspace), "--ssh-include", code=code)
     assert reason in " ".join(result.err.split())
-    assert {path: path.read_bytes() for path in before} == before
+    assert {path: path.read_bytes() for path in contents} == contents
     assert ssh.read_answer(learning.context.paths) is None
 
 

@@ -53,12 +53,12 @@ def test_reach_again_repairs_a_lab_that_costs_nothing(context: Context) -> None:
 
 
 def test_call_when_used_finds_the_function_at_the_call() -> None:
-    found: list[str] = []
+    lookups: list[str] = []
 
     def find() -> Callable[[int], int]:
-        found.append("found")
+        lookups.append("found")
         return lambda number: number + 1
 
     method = call_when_used(find)
-    assert found == []
-    assert (method(None, 1), found) == (2, ["found"])
+    assert lookups == []
+    assert (method(None, 1), lookups) == (2, ["found"])

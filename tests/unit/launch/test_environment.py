@@ -44,8 +44,8 @@ def test_make_network_variables_has_those_of_nccl_for_nodes_with_gpus_only() -> 
 
 
 def test_read_variables_tells_values_from_names() -> None:
-    here = {"TOKEN": "secret", "EMPTY": ""}
-    assert read_variables(["A=1", "B=x=y", "TOKEN", "EMPTY"], here) == ({"A": "1", "B": "x=y"}, ("TOKEN", "EMPTY"))
+    environ = {"TOKEN": "secret", "EMPTY": ""}
+    assert read_variables(["A=1", "B=x=y", "TOKEN", "EMPTY"], environ) == ({"A": "1", "B": "x=y"}, ("TOKEN", "EMPTY"))
 
 
 def test_typed_variable_wins_and_is_shown_and_a_secret_is_a_name() -> None:

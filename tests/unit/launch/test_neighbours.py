@@ -96,14 +96,14 @@ def test_module_that_is_missing_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay(tmp_path, tools__train="import helper\n", tools__helper="", other="")
-    script, here = tmp_path / "tools/train.py", tmp_path.resolve()
+    script, root = tmp_path / "tools/train.py", tmp_path.resolve()
     monkeypatch.chdir(tmp_path)
-    assert neighbours.find_base(script, ()) == here / "tools"
-    assert neighbours.find_base(script, (Path("other.py"), Path("tools"))) == here / "tools"
-    assert neighbours.find_base(script, (Path("tools"), Path())) == here
-    assert [upload.name for upload in neighbours.find_imports(script, here)] == ["tools/helper.py"]
+    assert neighbours.find_base(script, ()) == root / "tools"
+    assert neighbours.find_base(script, (Path("other.py"), Path("tools"))) == root / "tools"
+    assert neighbours.find_base(script, (Path("tools"), Path())) == root
+    assert [upload.name for upload in neighbours.find_imports(script, root)] == ["tools/helper.py"]
     monkeypatch.chdir(tmp_path / "tools")
-    assert neighbours.find_base(script, (Path(".."),)) == here / "tools", "it runs in the folder in which it was typed"
+    assert neighbours.find_base(script, (Path(".."),)) == root / "tools", "it runs in the folder in which it was typed"
 
 
 def test_batch_file_takes_along_the_files_it_names_and_their_imports(tmp_path: Path) -> None:

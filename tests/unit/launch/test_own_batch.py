@@ -72,8 +72,8 @@ def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str
     script = tmp_path / name
     if text is not None:
         script.write_text(text)
-    found = own_batch.read_kind(script)
-    assert (found.is_batch, found.is_shell) == (kind == "batch", kind == "shell")
+    script_kind = own_batch.read_kind(script)
+    assert (script_kind.is_batch, script_kind.is_shell) == (kind == "batch", kind == "shell")
 
 
 def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: 
 @pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
 def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: str) -> None:
     """A folder of somebody's own cluster is not here; and one file for both stays one."""
-    own = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
-    plan, batch = make_plan(own)
+    batch_file = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
+    plan, batch = make_plan(batch_file)
     assert batch.files[0].error == ""
     assert plan.commands[0].argv[-2:] == ("--error=../logs/%j-%N.out", "mine.sbatch")
 
@@ -122,9 +122,9 @@ def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: 
     ],
 )
 def test_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
-    own = own_batch.read(file(tmp_path, wish))
-    assert (list(own.tasks), own.at_once) == (tasks, at_once)
-    plan, batch = make_plan(own)
+    batch_file = own_batch.read(file(tmp_path, wish))
+    assert (list(batch_file.tasks), batch_file.at_once) == (tasks, at_once)
+    plan, batch = make_plan(batch_file)
     assert (batch.files[0].rows, plan.world_size) == (len(tasks) or 1,) * 2
     assert f"--output=../logs/{'%A_%a' if tasks else '%j'}-%N.out" in plan.commands[0].argv
     assert list(slurm_client.spec(plan)["slurm"]["files"][0]["numbers"]) == tasks  # type: ignore[index]
@@ -174,14 +174,16 @@ def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, 
 
 
 def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path) -> None:
-    own = own_batch.read(file(tmp_path, "--nodes=2", "--gres=gpu:1"))
-    plan = own_batch.plan(request("a", "b"), HEAD, own, nodes=3, partition="long", default="gpu", time_s=300.0, module="2")
+    batch_file = own_batch.read(file(tmp_path, "--nodes=2", "--gres=gpu:1"))
+    plan = own_batch.plan(
+        request("a", "b"), HEAD, batch_file, nodes=3, partition="long", default="gpu", time_s=300.0, module="2"
+    )
     assert plan.batch is not None
     assert plan.batch.files[0].text == (tmp_path / "mine.sbatch").read_text()
     options = ("--nodes=3", "--partition=long", "--time=00:05:00", *FOLLOWED)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *options, "mine.sbatch", "a", "b")
     assert (plan.batch.nodes, plan.batch.gpus, plan.batch.partition) == (3, 1, "long")
-    plan, batch = make_plan(own)
+    plan, batch = make_plan(batch_file)
     assert plan.commands[0].argv == ("sbatch", "--parsable", *FOLLOWED, "mine.sbatch")
     assert (batch.nodes, batch.partition) == (2, "gpu")
 

@@ -62,11 +62,11 @@ def test_render_sets_a_typed_variable_once() -> None:
     usual = render(job)
     assert "export OMP_NUM_THREADS=" in usual
     assert "GLOO_SOCKET_IFNAME" in usual
-    typed = SbatchJob(
+    custom_job = SbatchJob(
         title="t", name="n", partition="", nodes=2, time_s=60, command=("python3", "x.py"),
         environment={"OMP_NUM_THREADS": "3", "GLOO_SOCKET_IFNAME": "lo"},
     )  # fmt: skip
-    lines = render(typed).splitlines()
+    lines = render(custom_job).splitlines()
     assert [line for line in lines if "OMP_NUM_THREADS" in line] == ["export OMP_NUM_THREADS=3"]
     assert [line for line in lines if "GLOO_SOCKET_IFNAME" in line] == ["export GLOO_SOCKET_IFNAME=lo"]
 
@@ -74,9 +74,9 @@ def test_render_sets_a_typed_variable_once() -> None:
 @pytest.mark.parametrize(("address", "interface"), [("127.0.0.1", "lo"), ("192.0.2.9", "eth7"), ("head-of-cluster", "")])
 def test_render_finds_the_interface_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
     """The lines of the file are run, with an `ip` that knows lo by its address and eth7 by a route."""
-    says = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
-    says += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
-    (tmp_path / "ip").write_text(f"#!/bin/sh\n{says}\n")
+    ip_script = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
+    ip_script += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
+    (tmp_path / "ip").write_text(f"#!/bin/sh\n{ip_script}\n")
     (tmp_path / "ip").chmod(0o755)
     script = "\n".join(line for line in text_of(SPREAD).splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
     result = subprocess.run(

@@ -98,10 +98,10 @@ def test_plan_of_a_torchrun_exercise_has_one_process_a_gpu_under_srun() -> None:
 def test_plan_with_restarts_has_one_torchrun_on_each_node() -> None:
     batch = batch_of(ELASTIC)
     assert (batch.tasks, batch.max_restarts, batch.spread, ELASTIC.max_restarts, ELASTIC.world_size) == (2, 3, True, 3, 4)
-    alone = batch_of(make_plan(request({"kind": "torchrun", "restarts": 1})))
-    assert alone.spread, "also one rank alone has a log of its own, for all its lives"
-    never = batch_of(make_plan(request({"kind": "torchrun", "nodes": 2, "restarts": "restarts"}, restarts=0), nodes=2))
-    assert "torch.distributed.run" not in never.files[0].text
+    single_batch = batch_of(make_plan(request({"kind": "torchrun", "restarts": 1})))
+    assert single_batch.spread, "also one rank alone has a log of its own, for all its lives"
+    plain_batch = batch_of(make_plan(request({"kind": "torchrun", "nodes": 2, "restarts": "restarts"}, restarts=0), nodes=2))
+    assert "torch.distributed.run" not in plain_batch.files[0].text
 
 
 @pytest.mark.parametrize(("procs", "backend"), [(1, "nccl"), (2, "gloo")])
@@ -208,9 +208,9 @@ def test_plan_submits_a_file_of_the_learner_as_it_is() -> None:
 
 def test_tasks_of_an_exercise_of_one_process_is_one_on_a_node_with_many_gpus() -> None:
     """`--procs` is torchrun's, as with the exercise's own launcher."""
-    alone = request({"kind": "python", "procs_per_node": "gpu"})
-    assert [slurm.tasks_of(replace(alone, processes=procs), 8) for procs in (None, 4)] == [1, 1]
-    plan = make_plan(alone, gpus=1)
+    single_request = request({"kind": "python", "procs_per_node": "gpu"})
+    assert [slurm.tasks_of(replace(single_request, processes=procs), 8) for procs in (None, 4)] == [1, 1]
+    plan = make_plan(single_request, gpus=1)
     assert (batch_of(plan).tasks, plan.world_size, batch_of(plan).spread) == (1, 1, False)
     assert "srun" not in text_of(plan).splitlines()[-1]
 

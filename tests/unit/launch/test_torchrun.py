@@ -60,9 +60,9 @@ def test_read_options_refuses_what_gpucourse_sets(words: str, message: str, hint
 
 def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
     plan = make_plan(node(0), node(1), arguments=("--epochs", "3"))
-    shown = {"/opt/py/bin/python": ".../python", "ddp.py": "train.py", "--master-addr=10.0.0.0": "--master-addr=10.0.0.4",
+    aliases = {"/opt/py/bin/python": ".../python", "ddp.py": "train.py", "--master-addr=10.0.0.0": "--master-addr=10.0.0.4",
              "--master-port=29501": "--master-port=29506"}  # fmt: skip
-    words = [shown.get(word, word) for word in format_typed(plan.commands[0].argv)]
+    words = [aliases.get(word, word) for word in format_typed(plan.commands[0].argv)]
     page = LARGER_CLUSTERS.read_text(encoding="utf-8")
     assert f"\n{shlex.join(words)}\n" in page
     options = [word.partition("=")[0] for word in words if re.match(r"--[a-z-]+=", word)]
@@ -97,7 +97,7 @@ def test_start_has_typed_options_in_every_line() -> None:
 def test_start_says_how_often_it_may_start_again(restarts: object, options: dict[str, object], count: int) -> None:
     launching = {"kind": "torchrun", "nodes": 2, "restarts": restarts}
     plan = make_plan(node(0), node(1), launch=launching, parameters_chosen=options)
-    asked = [[word for word in command.argv if "restarts" in word] for command in plan.commands]
-    assert asked == [[f"--max-restarts={count}"] * bool(count)] * 2
+    flags = [[word for word in command.argv if "restarts" in word] for command in plan.commands]
+    assert flags == [[f"--max-restarts={count}"] * bool(count)] * 2
     assert plan.max_restarts == count
     assert all(command.argv.index("{rank}") > 8 for command in plan.commands)

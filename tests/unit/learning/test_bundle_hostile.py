@@ -68,8 +68,8 @@ def test_open_of_a_seal_that_names_files_elsewhere_reads_none(learning: Learning
 def test_open_of_a_record_that_leads_elsewhere_is_damaged(learning: Learning) -> None:
     run = learning.record()
     foreign_id = f"../../../../../..{learning.folder(run)}"
-    for changed in ({"id": foreign_id}, {"exercise": foreign_id}, {"id": "20260101-000001-otter"}, {"nodes": ["../.."]}):
-        path = bundle(learning.root / "evil.zip", run_files(changed))
+    for changes in ({"id": foreign_id}, {"exercise": foreign_id}, {"id": "20260101-000001-otter"}, {"nodes": ["../.."]}):
+        path = bundle(learning.root / "evil.zip", run_files(changes))
         grade = learning.types("grade", "--open", str(path), "--json").document["bundles"][0]["grade"]
         assert grade["earned"] == 0
         assert "is damaged" in json.dumps(grade)
@@ -140,12 +140,12 @@ def test_bundle_of_too_many_files_is_neither_made_nor_opened(learning: Learning,
     outputs.mkdir(parents=True)
     for number in range(20):
         (outputs / str(number)).touch()
-    made = str(learning.hand_in())
+    archive = str(learning.hand_in())
     monkeypatch.setattr(bundles, "LIMITS", replace(bundles.LIMITS, members=20))
-    result = learning.types("grade", "--bundle", made, code=2)
+    result = learning.types("grade", "--bundle", archive, code=2)
     assert "a bundle contains at most 19 files" in result.err
     assert str(outputs) in result.err
-    assert "the limit is 20" in learning.types("grade", "--open", made, code=2).err
+    assert "the limit is 20" in learning.types("grade", "--open", archive, code=2).err
 
 
 HUGE, NAMES_OF_NODES = 10**12, [f"node{number}" for number in range(200_000)]

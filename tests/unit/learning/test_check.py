@@ -14,15 +14,15 @@ def verdict_of(learning: Learning, exercise: str = "1.1") -> Any:
 
 
 def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
-    bad, good = learning.record(metrics={**METRICS, "wet": False}), learning.record()
-    document = learning.types("check", "1.1", "--run", bad.id, "--json", code=5).document
-    assert (document["run"], document["verdict"]["verdict"]) == (bad.id, "failed")
-    assert verdict_of(learning)["run"] == good.id
-    assert learning.types("check", "1.1", "--json").document["run"] == good.id
+    bad_run, good_run = learning.record(metrics={**METRICS, "wet": False}), learning.record()
+    document = learning.types("check", "1.1", "--run", bad_run.id, "--json", code=5).document
+    assert (document["run"], document["verdict"]["verdict"]) == (bad_run.id, "failed")
+    assert verdict_of(learning)["run"] == good_run.id
+    assert learning.types("check", "1.1", "--json").document["run"] == good_run.id
     for words, message in (
-        (["1.2", "--run", bad.id], f"run {bad.id} is a run of 1.1, not of 1.2"),
+        (["1.2", "--run", bad_run.id], f"run {bad_run.id} is a run of 1.1, not of 1.2"),
         (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
-        (["--all", "--run", bad.id], "--run needs one exercise, without --diagnosis"),
+        (["--all", "--run", bad_run.id], "--run needs one exercise, without --diagnosis"),
     ):
         assert message in " ".join(learning.types("check", *words, code=2).err.split())
 

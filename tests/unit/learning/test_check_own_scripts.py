@@ -24,15 +24,15 @@ def test_check_script_uses_its_checks_and_counts_for_no_exercise(learning: Learn
     result = learning.types("check", "train.py")
     assert "passed" in result.out
     assert "2 passed" in result.out
-    slow = record_own(learning, steps_per_s=30.0)
-    listed = learning.types("runs").out
-    assert "failed" in next(line for line in listed.splitlines() if slow in line)
+    slow_run = record_own(learning, steps_per_s=30.0)
+    listing = learning.types("runs").out
+    assert "failed" in next(line for line in listing.splitlines() if slow_run in line)
     output = learning.types("check", "train.py", code=5).out
     assert "It is fast: 30 steps/s; expected at least 100 steps/s [fast]" in output
     assert "Take a larger batch." in output
-    document = learning.types("check", "train.py", "--run", slow, "--json", code=5).document
+    document = learning.types("check", "train.py", "--run", slow_run, "--json", code=5).document
     assert (document["verdict"]["exercise"], document["verdict"]["verdict"]) == ("train.py", "failed")
-    assert "It is fast" in learning.types("show", "train.py", "--run", slow).out
+    assert "It is fast" in learning.types("show", "train.py", "--run", slow_run).out
     assert not (learning.workspace / "deliverables").exists()
     assert "0 of 2 exercises passed" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}

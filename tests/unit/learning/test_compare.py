@@ -33,14 +33,14 @@ DERIVED = MANIFEST.replace(
 )
 
 
-def measure(slow: float, fast: float, *, loss: float, size: int) -> dict[str, object]:
+def measure(one_ms: float, two_ms: float, *, loss: float, size: int) -> dict[str, object]:
     """Return the metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
     rows = [
         {
-            "ranks": ranks, "median_ms": ms, "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms, "speedup": slow / ms,
+            "ranks": ranks, "median_ms": ms, "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms, "speedup": one_ms / ms,
             "loss": loss, "sent": size, "litres": 1.0, "busy_percent": 9,
         }
-        for ranks, ms in ((1, slow), (2, fast))
+        for ranks, ms in ((1, one_ms), (2, two_ms))
     ]  # fmt: skip
     return METRICS | {"springs": rows}
 
@@ -101,10 +101,10 @@ def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
     assert "--env LR" in result.out
     assert "Saved" not in result.out
     assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
-    other = learning.record(own_script="other.py")
+    foreign_run = learning.record(own_script="other.py")
     assert (
         "ran my train.py, a script of your own, but another run did not"
-        in learning.types("compare", first.id, other.id, code=2).err
+        in learning.types("compare", first.id, foreign_run.id, code=2).err
     )
     assert not (learning.workspace / "deliverables").exists()
 
@@ -112,10 +112,10 @@ def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
 def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None:
     first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
-    listed = learning.types("runs").out
-    assert "a/train.py" in listed
-    assert "b/train.py" in listed
+    listing = learning.types("runs").out
+    assert "a/train.py" in listing
+    assert "b/train.py" in listing
     output = learning.types("compare", first.id, second.id).out
-    assert "train.py 2 scripts of your own with one name, compared" in output
+    assert "train.py 2 scripts of your own with the same name, compared" in output
     assert f"{first.id} script a/train.py" in " ".join(output.split())
     assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out

@@ -27,9 +27,9 @@ def test_dev_new_names_the_next_command(learning: Learning) -> None:
 
 
 def test_dev_new_in_a_folder_with_files_changes_nothing(learning: Learning) -> None:
-    before = sorted(learning.course.rglob("*"))
+    old_paths = sorted(learning.course.rglob("*"))
     message = " ".join(learning.types("dev", "new", str(learning.course), code=2).err.split())
     assert f"{learning.course} already contains files, but a new course needs an empty folder" in message
-    assert sorted(learning.course.rglob("*")) == before
+    assert sorted(learning.course.rglob("*")) == old_paths
     assert "is a file" in learning.types("dev", "new", str(learning.course / "modules/rubric.yaml"), code=2).err
     assert "dev new needs a folder" in learning.types("dev", "new", code=2).err

@@ -66,14 +66,14 @@ def test_run_that_was_cut_off_and_changed_is_not_sealed(learning: Learning) -> N
 def test_answer_is_not_compared_with_metrics_that_were_changed(learning: Learning) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b")
-    before = change_metrics(learning, record)
+    metrics_file = change_metrics(learning, record)
     result = learning.types("answer", "1.1", "--set", "speedup=9.9", code=3)
     assert f"metrics.json of run {record.id} changed after it had ended" in result.err
     assert "gpucourse run 1.1" in result.err
     learning.types("answer", "1.1", "--set", "why=It falls.")
     assert learning.read_points()["understanding"] == 2.5, "the choice; no number"
     assert "nothing is compared with it" in " ".join(learning.types("answer", "1.1").out.split())
-    before.write_text(before.read_text().replace("9.9", "1.9"))
+    metrics_file.write_text(metrics_file.read_text().replace("9.9", "1.9"))
     assert learning.read_points()["understanding"] == 5
 
 
@@ -179,7 +179,7 @@ def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learni
     )
     record = learning.record()
     output = " ".join(learning.types("show", "1.1").out.split())
-    assert f"to hand in: The screen • a picture of the result, which this makes: gpucourse logs {record.id} -f" in output
+    assert f"to hand in: The screen • a picture of the result, made by: gpucourse logs {record.id} -f" in output
     result = learning.types("logs", record.id, "-f")
     assert "found it" in result.err
     assert "✓ passed" in result.out

@@ -42,23 +42,23 @@ def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> N
 
 
 def test_own_script_takes_no_points_away(learning: Learning) -> None:
-    good = learning.record()
+    good_run = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    before = learning.read_points()
+    old_points = learning.read_points()
     own_run = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
     learning.types("check", "1.1")
     learning.types("check", "--all")
-    assert learning.read_points() == before
-    assert before["completed"] == 5
+    assert learning.read_points() == old_points
+    assert old_points["completed"] == 5
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    assert learning.read_points() == before
+    assert learning.read_points() == old_points
     message = learning.types("answer", "1.1", "--run", own_run.id, "--set", "speedup=77", code=2).err
     assert "ran my train.py, a script of your own" in message
     assert "ran my train.py" in learning.types("check", "1.1", "--run", own_run.id, code=2).err
     learning.types("grade", "--bundle", str(learning.root / "w.zip"))
     with zipfile.ZipFile(learning.root / "w.zip") as bundle:
         names = bundle.namelist()
-    assert any(good.id in name for name in names)
+    assert any(good_run.id in name for name in names)
     assert not any(own_run.id in name for name in names)
 
 
@@ -73,11 +73,11 @@ def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Lear
 
 
 def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> None:
-    good, own_run = learning.record(), book_an_earlier_run(learning)
+    good_run, own_run = learning.record(), book_an_earlier_run(learning)
     output = learning.types("runs").out
     assert "fake.py" in output
     assert "passed" not in next(line for line in output.splitlines() if own_run.id in line)
-    message = learning.types("compare", good.id, own_run.id, code=2).err
+    message = learning.types("compare", good_run.id, own_run.id, code=2).err
     assert f"run {own_run.id} ran fake.py, a script of your own" in message
     assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
 

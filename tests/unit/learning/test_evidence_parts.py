@@ -161,8 +161,8 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     assert "solution" not in writer.types("try", "1.2").err
     assert read_points(writer)[0] == 5, "other code"
     write(writer, "# mine\n\n" + SOLUTION.replace("half =", "half  =").replace("n / 2", "n / 2  # half of it"))
-    said = writer.types("try", "1.2")
-    assert "my_double.py is a solution of the course: it gives no points until an instructor accepts it" in said.err
+    trial = writer.types("try", "1.2")
+    assert "my_double.py is a solution of the course: it gives no points until an instructor accepts it" in trial.err
     earned, missing = read_points(writer)
     assert (earned, "as the course's solution: double" in missing) == (0, True)
     assert "handed in; the same as a solution of the course, apart from comments and blanks" in " ".join(
@@ -172,7 +172,7 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     writer.leave()
     assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
     result = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
-    assert "its code is that of a solution of the course. Does it count?" in " ".join(result.out.split())
+    assert "its code is the same as that of a solution of the course. Does it count?" in " ".join(result.out.split())
     assert "quarter = half / 2" in result.out
     writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", "--by", "Ada")
     grade = writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]
@@ -192,7 +192,7 @@ def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer:
 def test_judge_of_a_part_by_the_learner_is_refused(writer: Learning) -> None:
     run_both(writer)
     result = writer.types("grade", "--judge", "1.2/double=100", code=2)
-    assert "1.2 double is a part: an instructor judges it, on your bundle" in result.err
+    assert "1.2 double is a part: an instructor judges it in your bundle" in result.err
 
 
 def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
@@ -221,9 +221,9 @@ def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Lear
 def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -> None:
     run_both(writer)
     run_both(writer, double=RIGHT.replace("2 * n", "3 * n"))
-    shown = show_part(writer)
-    assert shown.index("+    return 3 * n") < shown.index("+    return 2 * n")
-    assert shown.count("my_dry.py: ") == 1
+    output = show_part(writer)
+    assert output.index("+    return 3 * n") < output.index("+    return 2 * n")
+    assert output.count("my_dry.py: ") == 1
 
 
 def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> None:
@@ -233,7 +233,7 @@ def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> Non
     assert "handed in as the course delivers it: open" in text
     assert "handed in; not judged: a run checks it: gpucourse run 1.2" in text
     writer.open_context().paths.yours_file("1.2", "my_double.py").write_text(RIGHT)
-    assert "handed in; another file than the one that was judged: open" in " ".join(show_part(writer).split())
+    assert "handed in; differs from the file that was judged: open" in " ".join(show_part(writer).split())
 
 
 def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> None:
@@ -257,9 +257,9 @@ def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> 
 def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str, str, str]]]:
     """Return what `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
     result = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
-    (done,) = result.document["exercises"]
-    figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in done["figures"]]
-    return done["verdict"], done["why"], figures
+    (exercise,) = result.document["exercises"]
+    figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in exercise["figures"]]
+    return exercise["verdict"], exercise["why"], figures
 
 
 def test_rerun_of_a_part_that_is_right_agrees(writer: Learning) -> None:

@@ -46,8 +46,8 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
     assert output.startswith("Points of 1.1 ")
     assert "open: where" in output
     assert "1.2" not in output
-    other = learning.types("grade", "1.2", "--json").document
-    assert document["points"] + other["points"] == 25
+    second_document = learning.types("grade", "1.2", "--json").document
+    assert document["points"] + second_document["points"] == 25
     whole = learning.types("grade", "1", "--json").document
     assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
 
@@ -126,12 +126,12 @@ def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: L
 
 
 def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) -> None:
-    other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
-    result = learning.types("grade", "--open", str(other), code=5)
+    forged_bundle = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
+    result = learning.types("grade", "--open", str(forged_bundle), code=5)
     assert "Changed since the bundle was made" in result.out
     assert "Changed after the run, so worth no points" in result.out
     assert "metrics.json" in result.out
-    assert learning.read_points("--open", str(other), code=5)["completed"] == 0
+    assert learning.read_points("--open", str(forged_bundle), code=5)["completed"] == 0
 
 
 def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning: Learning) -> None:
@@ -149,11 +149,11 @@ def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning:
 
 @pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
 def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Learning, name: str) -> None:
-    other = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
-    result = learning.types("grade", "--open", str(other), code=5)
+    forged_bundle = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
+    result = learning.types("grade", "--open", str(forged_bundle), code=5)
     assert f"files were changed: changed.zip: {name}" in result.err
     assert "17.5 then, 17.5 as counted here" in result.out
-    assert learning.read_points("--open", str(other), code=5)["understanding"] == 7.5
+    assert learning.read_points("--open", str(forged_bundle), code=5)["understanding"] == 7.5
 
 
 def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) -> None:

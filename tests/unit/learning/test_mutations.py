@@ -67,9 +67,9 @@ def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> 
     mutate(learning, "wet", METRICS)
     assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run is None
     assert not (learning.workspace / "deliverables/1.1/metrics.json").exists()
-    good = learning.record()
+    good_run = learning.record()
     mutate(learning, "wet", DRY)
-    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good.id
+    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good_run.id
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
     assert learning.count_answers(bundle, "1.1") == [0.5]

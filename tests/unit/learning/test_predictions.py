@@ -53,11 +53,11 @@ def test_prediction_counts_less_after_a_wrong_one(learning: Learning) -> None:
     assert share(("1.9", 30)) == 0.5, "the first right one counts"
 
 
-@pytest.mark.parametrize(("before", "share"), [((), 1.0), ((10,), 0.5), ((20,), 1.0)])
+@pytest.mark.parametrize(("depths", "share"), [((), 1.0), ((10,), 0.5), ((20,), 1.0)])
 def test_prediction_after_a_run_with_the_same_parameters_counts_half(
-    learning: Learning, before: tuple[int, ...], share: float
+    learning: Learning, depths: tuple[int, ...], share: float
 ) -> None:
-    for depth in before:
+    for depth in depths:
         learning.record(parameters={"depth": depth})
     learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 10})
     evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)

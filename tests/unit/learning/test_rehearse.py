@@ -26,23 +26,23 @@ def test_rehearse_reports_each_run_and_why_one_failed(learning: Learning, monkey
         learning.record("1.1", node_exits=[NodeExit(node="node0", code=0, seconds=2.5)]),
         learning.record("1.2", state="failed", node_exits=[NodeExit(node="node0", code=3)], first_failure=end),
     ]
-    shown = {
+    documents = {
         record.exercise: learning.types("show", record.exercise, "--run", record.id, "--json").document for record in records
     }
-    typed: list[str] = []
+    commands: list[str] = []
 
     def type_command(_environment: object, *words: str) -> tuple[int, dict[str, Any]]:
-        typed.append(" ".join(words[:2]))
-        return 0, shown[words[1]] if words[0] == "run" else {}
+        commands.append(" ".join(words[:2]))
+        return 0, documents[words[1]] if words[0] == "run" else {}
 
     monkeypatch.setattr(rehearsing, "type_command", type_command)
-    good, bad = rehearse(learning.open_context().catalog, ["1"], ignore_event)
-    assert (good.exercise, good.verdict, good.seconds, good.complaints) == ("1.1", "passed", 2.5, ())
-    assert bad.complaints == (
+    success, failure = rehearse(learning.open_context().catalog, ["1"], ignore_event)
+    assert (success.exercise, success.verdict, success.seconds, success.complaints) == ("1.1", "passed", 2.5, ())
+    assert failure.complaints == (
         "modules/01-rivers/module.yaml: 1.2: does not run on simulated nodes: failed, rank 0 on node0 ended with code 3, "
-        "its last words: found it",
+        "its last line: found it",
     )
-    assert typed == ["deploy 1", "run 1.1", "run 1.2", "destroy 1"]
+    assert commands == ["deploy 1", "run 1.1", "run 1.2", "destroy 1"]
 
 
 def test_prove_parts_tries_every_solution(learning: Learning) -> None:

@@ -52,15 +52,15 @@ def read_report(rivers: Learning, ending: str) -> str:
 def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
     rivers.record("1.1", METRICS | {"springs": [{"litres": 1.0, "busy_percent": 5}]})
     run = rivers.record("1.1", METRICS | {"springs": [{"litres": 3.25, "busy_percent": 5}]})
-    other = rivers.record("1.1", METRICS, parameters={"depth": 20})
-    bad = rivers.record("1.1", METRICS | {"wet": False, "springs": [{"litres": 99.0, "busy_percent": 5}]})
+    second_run = rivers.record("1.1", METRICS, parameters={"depth": 20})
+    failing_run = rivers.record("1.1", METRICS | {"wet": False, "springs": [{"litres": 99.0, "busy_percent": 5}]})
     failed_run = rivers.record("1.1", METRICS, state="failed", parameters={"depth": 30})
     document = rivers.types("report", "--json").document
     assert document["subjects"] == ["a CPU"]
     text = read_report(rivers, "html")
-    for words in (run.id, other.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
+    for words in (run.id, second_run.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
         assert words in text
-    for words in (bad.id, failed_run.id, "99.00", "a CPU, 30"):
+    for words in (failing_run.id, failed_run.id, "99.00", "a CPU, 30"):
         assert words not in text
 
 

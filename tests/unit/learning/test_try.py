@@ -174,10 +174,10 @@ def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> Non
             elif "Twice: right" in line:
                 break
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=STUCK_S)
+        remainder, _ = process.communicate(timeout=STUCK_S)
     finally:
         process.kill()
         process.wait()
-    assert "no longer watching" in rest
+    assert "no longer watching" in remainder
     assert process.returncode == 0
     assert states(writer) == ["passed", "open"]

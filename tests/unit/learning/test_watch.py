@@ -68,13 +68,13 @@ def test_current_is_the_exercise_of_the_newest_run(learning: Learning) -> None:
 
 
 def test_wrong_syntax_names_file_and_line(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
-    good.write_text("x = 1\n")
-    bad.write_text("x = 1\nif x\n")
-    assert watch.wrong_syntax((good,)) is None
-    assert str(watch.wrong_syntax((good, bad))).startswith("bad.py:2: ")
-    bad.write_bytes(b"x = '\x00'\n")
-    assert str(watch.wrong_syntax((bad,))).startswith("bad.py")
+    good_file, bad_file = tmp_path / "good.py", tmp_path / "bad.py"
+    good_file.write_text("x = 1\n")
+    bad_file.write_text("x = 1\nif x\n")
+    assert watch.wrong_syntax((good_file,)) is None
+    assert str(watch.wrong_syntax((good_file, bad_file))).startswith("bad.py:2: ")
+    bad_file.write_bytes(b"x = '\x00'\n")
+    assert str(watch.wrong_syntax((bad_file,))).startswith("bad.py")
 
 
 def test_list_watched_files_updates_a_copy_that_was_reset(learning: Learning) -> None:

@@ -25,12 +25,12 @@ def test_start_gives_a_terminal_of_the_requested_size(tmp_path: Path, terminal: 
         command = ["sh", "-c", "stty size 2>/dev/null || echo no size; cat; pwd"]
         child = await start(command, environment=dict(os.environ), cwd=tmp_path, terminal=terminal)
         await child.end_input()
-        said = b""
+        output = b""
         while piece := await read_some(child.stdout):
-            said += piece
+            output += piece
         await child.process.wait()
         child.close()
-        return said.split(b"\r\n" if terminal else b"\n")
+        return output.split(b"\r\n" if terminal else b"\n")
 
     lines = asyncio.run(read())
     assert (lines[0], lines[1].lstrip(b"^D\b")) == (size, os.fsencode(tmp_path))

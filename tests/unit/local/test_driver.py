@@ -58,9 +58,9 @@ def test_down_refuses_what_is_no_name_of_a_node(
         (tmp_path / place).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(driver.SPEC_VARIABLE, json.dumps({"uid": tmp_path.name, "name": name}))
-    before = sorted(tmp_path.rglob("*"))
+    old_paths = sorted(tmp_path.rglob("*"))
     assert driver.main(["down", str(tmp_path / "nodes" / "node0.json")]) == 1
-    assert [path for path in before if not path.exists()] == []
+    assert [path for path in old_paths if not path.exists()] == []
     assert f"{name!r} is not the name of a node" in capsys.readouterr().err
 
 

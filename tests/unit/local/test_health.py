@@ -24,19 +24,19 @@ def saying(line: bytes) -> Iterator[int]:
         def serve() -> None:
             while True:
                 try:
-                    there, _ = server.accept()
+                    connection, _ = server.accept()
                 except OSError:
                     return
-                there.sendall(line)
-                sockets.append(there)
+                connection.sendall(line)
+                sockets.append(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield int(server.getsockname()[1])
         server.shutdown(socket.SHUT_RDWR)
         thread.join(STUCK_S)
-        for there in sockets:
-            there.close()
+        for connection in sockets:
+            connection.close()
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_inspect_names_a_missing_host_and_folder(tmp_path: Path) -> None:
 
 
 def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
-    with saying(hello()) as port, saying(b"220 mail\r\n") as other:
-        leftovers = health.find_leftovers(folder, "s-1", [port, other])
+    with saying(hello()) as port, saying(b"220 mail\r\n") as mail_port:
+        leftovers = health.find_leftovers(folder, "s-1", [port, mail_port])
     assert [(leftover.kind, leftover.id) for leftover in leftovers] == [
         ("port", f"127.0.0.1:{port}"),
         ("file", str(folder / layout.HOST)),

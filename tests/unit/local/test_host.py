@@ -27,9 +27,9 @@ def test_host_serves_its_stack_until_its_last_node_goes(folder: Path) -> None:
     assert lock is not None
 
     async def live() -> None:
-        ready, told = os.pipe()
+        ready, write_end = os.pipe()
         host = Host(folder, uid, lock)
-        running = asyncio.create_task(host.run(told))
+        running = asyncio.create_task(host.run(write_end))
         assert await asyncio.to_thread(os.read, ready, 1) == b"\n"
         os.close(ready)
         assert await ask("ping", {}) == ("here", "")

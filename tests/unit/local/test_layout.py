@@ -13,9 +13,9 @@ def test_select_nodes_picks_nodes_beyond_a_count() -> None:
     names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
     assert layout.select_nodes(names, {"count": 2}) == ["node10", "node2"]
     assert layout.select_nodes(names, {"count": 0}) == ["node0", "node10", "node2"], "the others are no nodes"
-    for wrong in (-1, 0.5, "0", True, None):
+    for count in (-1, 0.5, "0", True, None):
         with pytest.raises(ValueError, match="is not a number of nodes"):
-            layout.select_nodes(names, {"count": wrong})
+            layout.select_nodes(names, {"count": count})
 
 
 def test_read_json_returns_none_for_what_is_no_document(tmp_path: Path) -> None:
@@ -39,17 +39,17 @@ def test_remove_node_files_leaves_the_other_nodes(tmp_path: Path) -> None:
 
 
 def test_remove_follows_no_links(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "precious").write_text("x")
+    target = tmp_path / "outside"
+    target.mkdir()
+    (target / "precious").write_text("x")
     folder = tmp_path / "node0"
     folder.mkdir()
-    (folder / "link").symlink_to(outside)
-    (tmp_path / "direct").symlink_to(outside)
+    (folder / "link").symlink_to(target)
+    (tmp_path / "direct").symlink_to(target)
     layout.remove(folder)
     layout.remove(tmp_path / "direct")
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
-    assert (outside / "precious").exists()
+    assert (target / "precious").exists()
 
 
 def test_remove_opens_a_folder_that_its_owner_closed(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_list_carriers_asks_ps_when_there_is_no_proc(tmp_path: Path, monkeypatch
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")
 def test_end_ends_children_that_dropped_their_environment(nursery: Nursery) -> None:
     parent = nursery.start(BARE)
-    other = nursery.start(BARE, **{processes.STACK: uuid4().hex})
-    [child], [stranger] = (_children(pid) for pid in (parent, other))
+    second_parent = nursery.start(BARE, **{processes.STACK: uuid4().hex})
+    [child], [stranger] = (_children(pid) for pid in (parent, second_parent))
     assert child not in processes.list_carriers(nursery.mark)
     assert processes.end(nursery.mark, grace_s=0.1) == []
     assert not processes.command_of(child)

@@ -15,11 +15,11 @@ def test_read_some_receives_what_write_all_sends() -> None:
     text = os.urandom(1 << 20)  # more than a pipe holds
 
     async def receive() -> bytes:
-        received = b""
+        buffer = b""
         while piece := await read_some(reader):
-            received += piece
+            buffer += piece
         os.close(reader)
-        return received
+        return buffer
 
     async def send() -> None:
         await write_all(writer, text)

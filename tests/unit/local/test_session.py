@@ -44,16 +44,16 @@ class Client:
 
 
 @pytest.mark.parametrize(
-    ("command", "out", "errors", "ended"),
+    ("command", "out", "errors", "exit_status"),
     [("cat; echo oh >&2; exit 3", b"one\ntwo\n", b"oh\n", 3), ("kill -KILL $$", b"", b"", "KILL"), ("pwd", None, b"", 0)],
 )
 def test_serve_sends_the_output_and_the_end(
-    tmp_path: Path, command: str, out: bytes | None, errors: bytes, ended: object
+    tmp_path: Path, command: str, out: bytes | None, errors: bytes, exit_status: object
 ) -> None:
     client: Any = Client(command, b"one\n", b"two\n")
     asyncio.run(serve(client, shell="/bin/sh", home=tmp_path, environment=dict(os.environ)))
     assert client.said == {False: os.fsencode(f"{tmp_path}\n") if out is None else out, True: errors}
-    assert client.ended == [ended]
+    assert client.ended == [exit_status]
 
 
 def test_serve_reports_a_shell_that_cannot_start(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def complaints(check: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]
 )
 def test_check_with_a_fault_names_it(changes: dict[str, Any], place: tuple[str, ...], message: str) -> None:
     problems = complaints(CHECK | changes)
-    assert any(where == place and re.search(message, reason) for where, reason in problems), problems
+    assert any(location == place and re.search(message, reason) for location, reason in problems), problems
 
 
 @pytest.mark.parametrize("changes", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])

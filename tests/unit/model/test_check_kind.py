@@ -46,8 +46,8 @@ def test_check_kind_of_one_entry_is_known_everywhere(tmp_path: Path, springs: in
     module, exercise = catalog.exercise("7.1")
     metrics = {"wet": True, "springs": [{"litres": 1.0}] * springs}
     result = evaluate(exercise, metrics, {"world_size": 1, "nodes": 1}, {}, mode="local")
-    (even,) = [check for check in result.checks if check.id == "even"]
-    assert (even.verdict, even.observed, even.expected) == (verdict, str(springs), "a multiple of 2")
+    (even_check,) = [check for check in result.checks if check.id == "even"]
+    assert (even_check.verdict, even_check.observed, even_check.expected) == (verdict, str(springs), "a multiple of 2")
     assert "a multiple of 2" in str(view_of_exercise(module, exercise))
     properties = schema()["$defs"]["Check"]["properties"]
     assert properties["multiple_of"]["description"] == "the value is a multiple of this number"

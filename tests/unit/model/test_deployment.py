@@ -10,9 +10,9 @@ from tests.unit.ui.examples import aws_deployment, deployment
 def test_lab_is_up_while_it_has_nodes_that_can_be_used() -> None:
     assert [deployment(phase=phase).up for phase in ("ready", "failed", "creating", "destroying")] == [True, True, False, False]
     assert not deployment(inventory=None).up
-    stopped = aws_deployment()
-    stopped.cloud.stopped = True
-    assert (stopped.is_stopped, stopped.up) == (True, False)
+    stopped_lab = aws_deployment()
+    stopped_lab.cloud.stopped = True
+    assert (stopped_lab.is_stopped, stopped_lab.up) == (True, False)
 
 
 def test_lab_is_simulated_if_one_of_its_nodes_is() -> None:

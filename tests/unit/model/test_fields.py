@@ -12,7 +12,7 @@ from gpucourse.model.fields import Strict, is_evidence
 
 
 @pytest.mark.parametrize(
-    ("kind", "written", "value"),
+    ("kind", "raw_value", "value"),
     [
         (fields.Seconds, "1h30m", 5400.0),
         (fields.Seconds, 90, 90.0),
@@ -26,8 +26,8 @@ from gpucourse.model.fields import Strict, is_evidence
         (fields.ExerciseId, "B.3", "B.3"),
     ],
 )
-def test_field_accepts_what_a_person_writes(kind: Any, written: object, value: object) -> None:
-    assert TypeAdapter(kind).validate_python(written) == value
+def test_field_accepts_what_a_person_writes(kind: Any, raw_value: object, value: object) -> None:
+    assert TypeAdapter(kind).validate_python(raw_value) == value
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_strict_makes_tuples_of_lists_and_converts_nothing_else() -> None:
         count: int = 0
 
     assert Sample.model_validate({"names": ["a"]}).names == ("a",)
-    for wrong in ({"count": "1"}, {"cuont": 1}):
+    for values in ({"count": "1"}, {"cuont": 1}):
         with pytest.raises(ValidationError):
-            Sample.model_validate(wrong)
+            Sample.model_validate(values)
 
 
 def test_is_evidence_needs_a_path_into_the_evidence() -> None:

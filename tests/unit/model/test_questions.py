@@ -20,7 +20,7 @@ CHOICE: dict[str, Any] = {"kind": "choice", "options": ["a lake", "the sea"]}
         ({"kind": "choice", "options": ["a"], "key": "a"}, "a choice needs at least 2 options; has 1"),
         (CHOICE, "key must be the letter of an option, a, b; is missing"),
         (CHOICE | {"key": "c"}, "key must be the letter of an option, a, b; is c"),
-        ({"key": "a"}, "key belongs to kind: choice, and this is kind: text"),
+        ({"key": "a"}, "key belongs to kind: choice, but this is kind: text"),
         ({"kind": "mutation", "check": "wet"}, "a mutation needs check and edit"),
     ],
 )

@@ -16,7 +16,7 @@ RAIN = {"id": "rain", "title": "Rain"}
 @pytest.mark.parametrize(
     ("lessons", "questions", "complaint"),
     [
-        ([RAIN], [COLD], "a quiz asks about no run"),
+        ([RAIN], [COLD], "a quiz does not refer to a run"),
         ([RAIN], [WET | {"lesson": "hail"}], "question wet: there is no lesson hail"),
         ([RAIN], [WET | {"options": ["yes", "yes"]}], "question wet: an option appears twice"),
         ([RAIN], [WET, WET], "the question wet appears twice"),

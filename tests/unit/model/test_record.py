@@ -29,11 +29,11 @@ def make_record(*sizes: int | None, launcher: str = "torchrun", state: str = "su
         ((None, None), ""),
         ((1,), ""),
         ((8, 8), ""),  # each rank started four processes
-        ((3, 3), "2 ranks were planned as one process group, and they made 1 group of 3 ranks"),
-        ((0, 0), "torch made no process group: 2 ranks worked alone, each a world of one"),
-        ((1, 1), "2 ranks were planned as one process group, and they made 2 groups of 1 rank"),
-        ((2, 2, 2, 2), "4 ranks were planned as one process group, and they made 2 groups of 2 ranks"),
-        ((3, 3, 3, 0), "4 ranks were planned as one process group, and they made none on 1 rank, 1 group of 3 ranks"),
+        ((3, 3), "2 ranks were planned as one process group, but they made 1 group of 3 ranks"),
+        ((0, 0), "torch made no process group: 2 ranks worked alone, each in a world of one"),
+        ((1, 1), "2 ranks were planned as one process group, but they made 2 groups of 1 rank"),
+        ((2, 2, 2, 2), "4 ranks were planned as one process group, but they made 2 groups of 2 ranks"),
+        ((3, 3, 3, 0), "4 ranks were planned as one process group, but they made none on 1 rank, 1 group of 3 ranks"),
     ],
 )
 def test_split_world_names_the_groups(sizes: tuple[int | None, ...], words: str) -> None:

@@ -6,7 +6,7 @@ from gpucourse.model.score import Piece, Signs, list_missing
 
 
 @pytest.mark.parametrize(
-    ("signs", "done"),
+    ("signs", "is_done"),
     [
         (Signs(ran=True), True),  # it has neither parts nor questions
         (Signs(ran=True, yours=True, answered=True), True),
@@ -15,8 +15,8 @@ from gpucourse.model.score import Piece, Signs, list_missing
         (Signs(ran=False, yours=True, answered=True), False),
     ],
 )
-def test_exercise_is_done_when_nothing_of_it_is_open(signs: Signs, done: bool) -> None:
-    assert signs.is_done is done
+def test_exercise_is_done_when_nothing_of_it_is_open(signs: Signs, is_done: bool) -> None:
+    assert signs.is_done is is_done
 
 
 def test_list_missing_names_a_note_that_exercises_share_once() -> None:
@@ -24,6 +24,6 @@ def test_list_missing_names_a_note_that_exercises_share_once() -> None:
         Piece(exercise=name, kind="answers", got=0, of=2, note=f"open: {word}", short="2 open")
         for name, word in (("3.1", "why"), ("3.2", "how"))
     ]
-    done = Piece(exercise="3.3", kind="answers", got=2, of=2)
-    assert list_missing([*pieces, done]) == "3.1, 3.2: 2 open"
-    assert list_missing([*pieces, done], names=True) == "3.1: open: why; 3.2: open: how"
+    full_piece = Piece(exercise="3.3", kind="answers", got=2, of=2)
+    assert list_missing([*pieces, full_piece]) == "3.1, 3.2: 2 open"
+    assert list_missing([*pieces, full_piece], names=True) == "3.1: open: why; 3.2: open: how"

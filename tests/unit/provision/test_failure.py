@@ -29,15 +29,15 @@ def test_failure_of_a_node_shows_its_last_words() -> None:
     transcript_of = Transcript()
     for line in (RECORDED / "apply-failed-1.11.jsonl").read_bytes().splitlines():
         list(transcript_of.read(line))
-    failed = failure("apply", 1, transcript_of, LOG)
-    assert isinstance(failed, TerraformFailed)
-    assert failed.what == (
+    terraform_error = failure("apply", 1, transcript_of, LOG)
+    assert isinstance(terraform_error, TerraformFailed)
+    assert terraform_error.what == (
         "terraform apply failed at terraform_data.node[1]: local-exec provisioner error\n"
         "its command ended with exit status 1, saying:\nnode 1 is trying\nport 2222 is taken"
     )
-    assert failed.hint.startswith("what was built so far is recorded: type the command again")
-    assert failed.log == LOG
-    assert failed.address == "terraform_data.node[1]"
+    assert terraform_error.hint.startswith("what was built so far is recorded: type the command again")
+    assert terraform_error.log == LOG
+    assert terraform_error.address == "terraform_data.node[1]"
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_failure_of_a_node_shows_its_last_words() -> None:
     ],
 )
 def test_failure_shortens_details(detail: str, output: str) -> None:
-    failed = failure("apply", 1, transcript(error("S", detail)), LOG)
-    assert failed.what == f"terraform apply failed: S\n{output}"
-    assert isinstance(failed, TerraformFailed)
-    assert failed.detail == detail
+    terraform_error = failure("apply", 1, transcript(error("S", detail)), LOG)
+    assert terraform_error.what == f"terraform apply failed: S\n{output}"
+    assert isinstance(terraform_error, TerraformFailed)
+    assert terraform_error.detail == detail
 
 
 def test_failure_takes_the_first_error_that_explains() -> None:
@@ -76,9 +76,9 @@ def test_failure_names_who_holds_the_state() -> None:
     detail = (
         "Error message: x\nLock Info:\n  Operation: OperationTypeApply\n  Who:       ann@box\n  Created:   2026-11-21 01:59\n"
     )
-    failed = failure("plan", 1, transcript(error("Error acquiring the state lock", detail)), LOG)
-    assert isinstance(failed, StackBusy)
-    assert failed.what == "another Terraform holds the state of this stack (ann@box, since 2026-11-21 01:59)"
+    terraform_error = failure("plan", 1, transcript(error("Error acquiring the state lock", detail)), LOG)
+    assert isinstance(terraform_error, StackBusy)
+    assert terraform_error.what == "another Terraform holds the state of this stack (ann@box, since 2026-11-21 01:59)"
     assert isinstance(failure("plan", 1, transcript(error("Error acquiring the state lock")), LOG), StackBusy)
 
 
@@ -90,9 +90,9 @@ def test_failure_names_who_holds_the_state() -> None:
     ],
 )
 def test_failure_has_a_class_of_its_own(summary: str, detail: str, kind: type[Exception], words: str) -> None:
-    failed = failure("plan", 1, transcript(error(summary, detail), error("A")), LOG)
-    assert isinstance(failed, kind)
-    assert words in failed.what
+    terraform_error = failure("plan", 1, transcript(error(summary, detail), error("A")), LOG)
+    assert isinstance(terraform_error, kind)
+    assert words in terraform_error.what
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_failure_takes_plain_text_when_there_is_no_diagnostic(text: str, words: 
 
 @pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL (is there enough memory?)"), (-11, "SIGSEGV"), (-99, "signal 99")])
 def test_failure_of_a_killed_terraform(code: int, name: str) -> None:
-    failed = failure("apply", code, transcript(error("x")), LOG)
-    assert failed.what.startswith(f"terraform apply was ended by {name}; what it was building")
+    terraform_error = failure("apply", code, transcript(error("x")), LOG)
+    assert terraform_error.what.startswith(f"terraform apply was ended by {name}; what it was building")
 
 
 def test_make_interrupted_error_says_whether_anything_was_done() -> None:

@@ -95,10 +95,10 @@ def test_run_passes_ctrl_c_on_sparingly(
 
 def test_run_passes_no_second_ctrl_c_on_while_terraform_saves(paths: StackPaths) -> None:
     """It reaches Terraform once only: a second one would make it forget what it built."""
-    slow = STUBBORN.replace("count += 1", "count += 1; time.sleep(0.3)")
+    slow_script = STUBBORN.replace("count += 1", "count += 1; time.sleep(0.3)")
     presser = Presser(2, pause=0)
     with pytest.raises(Interrupted, match="stopped after 0 changes"):
-        runner(paths).run("apply", python(slow, "apply_start", "1"), presser)
+        runner(paths).run("apply", python(slow_script, "apply_start", "1"), presser)
     assert [note.split(":")[0].split(".")[0] for note in presser.notes] == ["stopping", "still saving"]
     assert paths.terraform_log("apply").read_text(encoding="utf-8").count('"heard') == 1
 

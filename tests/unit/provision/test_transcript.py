@@ -61,8 +61,8 @@ def test_read_an_apply(version: str) -> None:
     assert transcript.changing
     details = [event.detail for event in events if isinstance(event, ResourceEvent) and event.state == "progress"]
     assert details == ["node 1 is trying", "port 2222 is taken"]
-    created = [e for e in events if isinstance(e, ResourceEvent) and (e.state, e.action) == ("done", "create")]
-    assert [0.2 < event.seconds < 5 for event in created] == [True]
+    creations = [e for e in events if isinstance(e, ResourceEvent) and (e.state, e.action) == ("done", "create")]
+    assert [0.2 < event.seconds < 5 for event in creations] == [True]
     assert "There are some problems with the CLI configuration:" in transcript.text
 
 

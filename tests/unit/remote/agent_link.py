@@ -72,7 +72,7 @@ class AgentNodes:
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> AgentLink:
         assert timeout_s
         link = AgentLink(self.home(node.name), node)
-        link.cut_after = None if any(made.node.name == node.name for made in self.links) else self.cut_after
+        link.cut_after = None if any(prior_link.node.name == node.name for prior_link in self.links) else self.cut_after
         self.links.append(link)
         return link
 

@@ -14,8 +14,8 @@ class Parcel:
     def __init__(self, **listing: object) -> None:
         self._file = io.BytesIO()
         self._tar = tarfile.TarFile(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)
-        told: dict[str, object] = {"refused": [], "same": [], "env": None}
-        self.add("listing.json", json.dumps({**told, **listing}).encode())
+        defaults: dict[str, object] = {"refused": [], "same": [], "env": None}
+        self.add("listing.json", json.dumps({**defaults, **listing}).encode())
 
     def add(self, name: str, content: bytes = b"x", **fields: object) -> Parcel:
         member = tarfile.TarInfo(name)

@@ -27,8 +27,8 @@ class Scripted:
     def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = commands.NOTHING) -> str:
         self.asked.append(words)
         self.variables[words[0]] = dict(variables)
-        said = self.answers.get(words[0], [NO_ACCOUNTS])
-        answer = said.pop(0) if len(said) > 1 else said[0]
+        answers = self.answers.get(words[0], [NO_ACCOUNTS])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -43,8 +43,8 @@ def spec(**changes: Any) -> dict[str, object]:
     return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**request, **changes}}
 
 
-def row(job: str, state: str, reason: str = "None", node: str = "", when: str = WHEN) -> str:
-    return f"{job}|{state}|{reason}|{node}|{when}\n"
+def row(job: str, state: str, reason: str = "None", node: str = "", timestamp: str = WHEN) -> str:
+    return f"{job}|{state}|{reason}|{node}|{timestamp}\n"
 
 
 def log() -> str:

@@ -84,11 +84,11 @@ def test_exchange_returns_the_output_between_the_marks() -> None:
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
-    given = 0
+    byte_count = 0
 
     def endless() -> bytes:
-        nonlocal given
-        given += 10_000
+        nonlocal byte_count
+        byte_count += 10_000
         time.sleep(0.0001)
         return b"y\n" * 5000
 
@@ -100,7 +100,7 @@ def test_exchange_gives_up_a_shell_that_prints_without_end(stream: str) -> None:
     with pytest.raises(UnreachableError, match=r"printed more than 1\.0 MiB before our command began") as caught:
         outcome(*streams, code=None, silence_s=60.0)
     assert len(caught.value.what) < 800
-    assert given < 100 * MAX_NOISE
+    assert byte_count < 100 * MAX_NOISE
 
 
 def test_answer_gives_up_a_command_that_prints_without_end() -> None:

@@ -45,15 +45,15 @@ def test_probe_tells_what_each_node_lacks_and_a_free_port() -> None:
 
 
 def test_make_thread_safe_tells_one_event_at_a_time() -> None:
-    inside, most = [0], [0]
+    depth, peak = [0], [0]
 
     def watch(_event: Event) -> None:
-        inside[0] += 1
-        most[0] = max(most[0], inside[0])
+        depth[0] += 1
+        peak[0] = max(peak[0], depth[0])
         time.sleep(0.01)
-        inside[0] -= 1
+        depth[0] -= 1
 
     tell = execute.make_thread_safe(watch)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tell, [Note(text="n")] * 8))
-    assert most == [1]
+    assert peak == [1]

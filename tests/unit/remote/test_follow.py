@@ -80,14 +80,14 @@ def follow(
     hosts: set[str] | None = None,
     max_restarts: int = 0,
 ) -> FollowResult:
-    told: list[Event] = [] if events is None else events
+    journal: list[Event] = [] if events is None else events
     with Fleet(node, [NODE]) as fleet:
         job = following.FollowedJob(
             run_id="run", nodes=[NODE], paths=paths, log_limit=log_limit, world_size=2, max_restarts=max_restarts,
             scheduled=scheduled, hosts=hosts,
         )  # fmt: skip
         times = following.FollowTimes(limit_s=limit_s, until=until)
-        return following.follow(fleet, job, told.append, threading.Event(), times)
+        return following.follow(fleet, job, journal.append, threading.Event(), times)
 
 
 def name_frames(node: object, rank: object, stream: int = 0) -> bytes:

@@ -40,20 +40,20 @@ def test_ensure_client_key_makes_a_key_once(tmp_path: Path) -> None:
     assert public.startswith("ssh-ed25519 AAAA")
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.with_name("id.pub").read_text() == public + "\n"
-    before = key.read_bytes()
+    old_bytes = key.read_bytes()
     key.chmod(0o644)
     key.with_name("id.pub").unlink()
     assert ensure_client_key(key) == public
-    assert key.read_bytes() == before
+    assert key.read_bytes() == old_bytes
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.with_name("id.pub").read_text() == public + "\n"
 
 
 def test_ensure_client_key_gives_all_callers_the_same_key(tmp_path: Path) -> None:
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def ask(_number: int) -> str:
-        together.wait(STUCK_S)
+        barrier.wait(STUCK_S)
         return ensure_client_key(tmp_path / "keys" / "id")
 
     with ThreadPoolExecutor(8) as pool:

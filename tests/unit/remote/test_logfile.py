@@ -45,27 +45,27 @@ def test_append_drops_what_is_beyond_the_limit(paths: RunPaths) -> None:
     assert paths.rank_log("node0", 0).read_text() == f"012345\n[gpucourse: {log.full}. The setting: log_limit]\n"
 
 
-def plant_folder(paths: RunPaths, outside: Path) -> None:
+def plant_folder(paths: RunPaths, foreign_folder: Path) -> None:
     paths.folder.mkdir(parents=True)
-    paths.logs.symlink_to(outside)
+    paths.logs.symlink_to(foreign_folder)
 
 
-def plant_link(paths: RunPaths, outside: Path) -> None:
-    (outside / "mine").write_text("mine")
+def plant_link(paths: RunPaths, foreign_folder: Path) -> None:
+    (foreign_folder / "mine").write_text("mine")
     paths.logs.mkdir(parents=True)
-    os.link(outside / "mine", paths.rank_log("node0", 0))
+    os.link(foreign_folder / "mine", paths.rank_log("node0", 0))
 
 
-def plant_symbolic_link(paths: RunPaths, outside: Path) -> None:
+def plant_symbolic_link(paths: RunPaths, foreign_folder: Path) -> None:
     paths.logs.mkdir(parents=True)
-    paths.rank_log("node0", 0).symlink_to(outside / "victim")
+    paths.rank_log("node0", 0).symlink_to(foreign_folder / "victim")
 
 
-def plant_pipe(paths: RunPaths, outside: Path) -> None:
+def plant_pipe(paths: RunPaths, foreign_folder: Path) -> None:
     paths.logs.mkdir(parents=True)
     os.mkfifo(paths.rank_log("node0", 0))
     os.open(paths.rank_log("node0", 0), os.O_RDONLY | os.O_NONBLOCK)  # a reader, so that it can be opened
-    assert outside.is_dir()
+    assert foreign_folder.is_dir()
 
 
 @pytest.mark.parametrize("plant", [plant_folder, plant_link, plant_symbolic_link, plant_pipe])

@@ -27,14 +27,14 @@ def paths(tmp_path: Path) -> RunPaths:
 
 def test_unpack_stores_files_with_their_hash(paths: RunPaths) -> None:
     parcel = Parcel(env={"hostname": "n"}).add("files/a/b/data.bin", b"\x00\xff", mode=0o755).add("files/empty", b"")
-    home = unpack("node0", [parcel.finish()], paths, LIMIT)
-    assert [(o.node, o.path, o.bytes, o.sha256) for o in home.outputs] == [
+    collection = unpack("node0", [parcel.finish()], paths, LIMIT)
+    assert [(o.node, o.path, o.bytes, o.sha256) for o in collection.outputs] == [
         ("node0", "outputs/node0/a/b/data.bin", 2, sha256(b"\x00\xff").hexdigest()),
         ("node0", "outputs/node0/empty", 0, sha256(b"").hexdigest()),
     ]
     assert os.access(paths.node_outputs("node0") / "a/b/data.bin", os.X_OK)
-    assert home.environments == {"node0": {"hostname": "n"}}
-    assert home.refused == []
+    assert collection.environments == {"node0": {"hostname": "n"}}
+    assert collection.refused == []
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_unpack_refuses_what_is_no_file_of_the_run(paths: RunPaths, name: str, f
 
 
 def test_unpack_follows_no_link_that_is_there_already(paths: RunPaths, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
+    foreign_folder = tmp_path / "outside"
+    foreign_folder.mkdir()
     paths.node_outputs("node0").mkdir(parents=True)
-    (paths.node_outputs("node0") / "way").symlink_to(outside)
-    (paths.node_outputs("node0") / "target").symlink_to(outside / "victim")
+    (paths.node_outputs("node0") / "way").symlink_to(foreign_folder)
+    (paths.node_outputs("node0") / "target").symlink_to(foreign_folder / "victim")
     parcel = Parcel().add("files/way/x").add("files/target", b"mine")
-    home = unpack("node0", [parcel.finish()], paths, LIMIT)
-    assert [r.reason for r in home.refused] == ["way is not a folder here"]
-    assert list(outside.iterdir()) == []
+    collection = unpack("node0", [parcel.finish()], paths, LIMIT)
+    assert [r.reason for r in collection.refused] == ["way is not a folder here"]
+    assert list(foreign_folder.iterdir()) == []
     assert (paths.node_outputs("node0") / "target").read_bytes() == b"mine"
 
 
@@ -79,9 +79,9 @@ def test_unpack_follows_no_link_in_place_of_its_folder(paths: RunPaths, tmp_path
 
 def test_unpack_names_files_that_are_in_the_way_or_lead_out(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1").add("files/a/b", b"3").add("files/../../x").add("files/")
-    home = unpack("node0", [parcel.finish()], paths, LIMIT)
-    assert [r.name for r in home.refused] == ["a/b", "../../x", ""]
-    assert home.refused[0].reason == "a is not a folder here"
+    collection = unpack("node0", [parcel.finish()], paths, LIMIT)
+    assert [r.name for r in collection.refused] == ["a/b", "../../x", ""]
+    assert collection.refused[0].reason == "a is not a folder here"
     assert everything(paths.folder.parent) == {"run/outputs/node0/a"}
 
 
@@ -108,29 +108,29 @@ def test_unpack_accepts_odd_names_and_no_control_characters(paths: RunPaths) -> 
     parcel = Parcel()
     for name in (*names, "files/bad\udcff", "files/new\nline", "files/\x1b[31m", "files/\u202egnp.exe"):
         parcel.add(name, b"1")
-    home = unpack("node0", [parcel.finish()], paths, LIMIT)
+    collection = unpack("node0", [parcel.finish()], paths, LIMIT)
     assert everything(paths.node_outputs("node0")) == {name.removeprefix("files/") for name in names} | {"bad\\xff"}
-    assert [r.name for r in home.refused] == ["new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
-    assert all("control characters" in refusal.reason for refusal in home.refused)
+    assert [r.name for r in collection.refused] == ["new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
+    assert all("control characters" in refusal.reason for refusal in collection.refused)
 
 
 def test_unpack_removes_what_changed_while_it_was_read(paths: RunPaths) -> None:
     parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
-    home = unpack("node0", [parcel.finish(files=("growing",))], paths, LIMIT)
+    collection = unpack("node0", [parcel.finish(files=("growing",))], paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/done"}
-    assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
+    assert [(r.name, r.reason) for r in collection.refused] == [("growing", "it changed while it was being read")]
 
 
 @pytest.fixture
 def here(paths: RunPaths, tmp_path: Path) -> Path:
     """Return a file of the learner outside the run, links to it, and a file that is home already."""
-    outside = tmp_path / "learner_secret.txt"
-    outside.write_bytes(b"secret")
+    secret_file = tmp_path / "learner_secret.txt"
+    secret_file.write_bytes(b"secret")
     root = paths.node_outputs("node0")
     (root / "folder").mkdir(parents=True)
     (root / "old").write_bytes(b"old")
-    (root / "link").symlink_to(outside)
-    return outside
+    (root / "link").symlink_to(secret_file)
+    return secret_file
 
 
 WAY_OUT = "../../../learner_secret.txt"
@@ -142,8 +142,8 @@ def test_unpack_accepts_only_an_offered_file_as_the_same(paths: RunPaths, here: 
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: the outputs that it sent cannot be used"):
         unpack("node0", [Parcel(same=[name]).finish(files=(name,))], paths, LIMIT, have=have)
-    home = unpack("node0", [Parcel(same=["old"]).finish()], paths, LIMIT, have=have)
-    assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]
+    collection = unpack("node0", [Parcel(same=["old"]).finish()], paths, LIMIT, have=have)
+    assert [(o.path, o.bytes) for o in collection.outputs] == [("outputs/node0/old", 3)]
     assert here.read_bytes() == b"secret"
 
 
@@ -173,8 +173,8 @@ def test_unpack_refuses_a_listing_of_another_form(paths: RunPaths, listing: dict
 
 def test_unpack_escapes_the_environment_of_a_node(paths: RunPaths) -> None:
     env = {"cpu\x1b[31m": "a\nb" + "x" * 1000, "gpus": [{"name": "\x1b]0;title\x07"}], "cores": 2}
-    home = unpack("node0", [Parcel(env=env).finish()], paths, LIMIT)
-    environment = home.environments["node0"]
+    collection = unpack("node0", [Parcel(env=env).finish()], paths, LIMIT)
+    environment = collection.environments["node0"]
     assert set(environment) == {"cpu\\x1b[31m", "gpus", "cores"}
     assert environment["gpus"] == [{"name": "\\x1b]0;title\\x07"}]
     assert len(environment["cpu\\x1b[31m"]) == 300
@@ -198,9 +198,9 @@ def test_unpack_names_a_file_that_the_disk_does_not_take(paths: RunPaths, monkey
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", refuse)
-    home = unpack("node0", [Parcel().add("files/odd").add("files/a/b").finish()], paths, LIMIT)
-    assert [output.path for output in home.outputs] == ["outputs/node0/a/b"]
-    (refusal,) = home.refused
+    collection = unpack("node0", [Parcel().add("files/odd").add("files/a/b").finish()], paths, LIMIT)
+    assert [output.path for output in collection.outputs] == ["outputs/node0/a/b"]
+    (refusal,) = collection.refused
     assert refusal.name == "odd"
     assert "this computer cannot store a file of that name" in refusal.reason
     assert everything(paths.folder) == {"outputs/node0/a/b"}
@@ -211,9 +211,9 @@ def test_unpack_refuses_a_second_name_that_is_the_same_to_the_disk(paths: RunPat
     replace, look = os.replace, os.lstat
     monkeypatch.setattr(os, "replace", lambda source, target: replace(source, target.lower()))
     monkeypatch.setattr(os, "lstat", lambda path, **options: look(str(path).replace("/DATA", "/data"), **options))
-    home = unpack("node0", [Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()], paths, LIMIT)
-    assert [(o.path, o.sha256) for o in home.outputs] == [("outputs/node0/data", sha256(b"1").hexdigest())]
-    assert [r.name for r in home.refused] == ["DATA"]
+    collection = unpack("node0", [Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()], paths, LIMIT)
+    assert [(o.path, o.sha256) for o in collection.outputs] == [("outputs/node0/data", sha256(b"1").hexdigest())]
+    assert [r.name for r in collection.refused] == ["DATA"]
 
 
 @pytest.mark.parametrize("moment", ["open", "replace"])
@@ -236,8 +236,8 @@ def test_unpack_loses_nothing_when_it_is_killed_before_files_have_names(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert not [path for path in paths.outputs.rglob("*") if path.is_file()], "a name before the sync"
-    home = unpack("node0", [data], paths, LIMIT)
-    assert len(home.outputs) == 2
+    collection = unpack("node0", [data], paths, LIMIT)
+    assert len(collection.outputs) == 2
     assert everything(paths.folder) == {"outputs/node0/a/1", "outputs/node0/2"}
     assert not list(paths.folder.glob(".*")), "what the killed program left is gone"
 

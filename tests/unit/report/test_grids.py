@@ -16,7 +16,7 @@ def test_number_as_a_cell() -> None:
 def test_merge_into_grid_names_the_subject_only_if_there_are_several() -> None:
     table = MetricsTable.model_validate({"title": "Times", "rows": "metrics.rows", "columns": [{"key": "ms", "title": "ms"}]})
     metrics: dict[str, Any] = {"here": {"rows": [{"ms": 1}]}, "T4": {"rows": [{"ms": None}]}}
-    grids = [merge_into_grid(table, some) for some in (metrics, {"here": metrics["here"]})]
+    grids = [merge_into_grid(table, subset) for subset in (metrics, {"here": metrics["here"]})]
     assert [grid and grid.columns for grid in grids] == [("measured on", "ms"), ("ms",)]
     assert [grid and grid.rows for grid in grids] == [(("here", "1"), ("T4", "–")), (("1",),)]
 

@@ -44,9 +44,9 @@ def test_render_html_is_one_file_that_fetches_nothing(picture: Picture) -> None:
     assert drawing == picture.svg
     assert b"url(http" not in drawing
     assert "url(http" not in text
-    said = " ".join(" ".join(page.words).split())
+    page_text = " ".join(" ".join(page.words).split())
     for words in ("GPU benchmark report", "Ada Example", "Tesla T4", HOSTILE, "– not measured", "20310504-101112-otter"):
-        assert words in said
+        assert words in page_text
     assert "Take the L4." in text
     assert "<code>gpucourse run 4.3</code>" in text
 

@@ -56,8 +56,8 @@ def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, mon
     folder = font_files()["regular"].parent
     lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
     monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])
-    made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
-    assert made.lost == ""
-    assert b"STIXGeneral" in made.data
+    rendering = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
+    assert rendering.lost == ""
+    assert b"STIXGeneral" in rendering.data
     document = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
     assert document.lost == "中"

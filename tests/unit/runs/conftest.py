@@ -36,7 +36,7 @@ def lacking() -> set[str]:
 def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
     """Return a learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
 
-    def run(_context: Any, resolved: ResolvedRun, **_other: Any) -> RunResult:
+    def run(_context: Any, resolved: ResolvedRun, **_options: Any) -> RunResult:
         order = resolved.request
         if order.exercise in lacking:
             raise MissingError("torch is not installed on node0")

@@ -36,8 +36,8 @@ def test_diagnose_code_says_more_after_each_wrong_word(context: Context) -> None
     write_record(context.paths.drill("1.1"), CodeDrills(exercise="1.1", drills=[CodeDrill(fault=fault.id, run="r")]))
     hints = [diagnose_code(context, "1.1", "another").hint for _ in range(len(fault.hints) + 1)]
     assert hints == [*fault.hints, fault.hints[-1]]
-    right = diagnose_code(context, "1.1", fault.id)
-    assert (right.right, right.fault, right.hint) == (True, fault, "")
+    diagnosis = diagnose_code(context, "1.1", fault.id)
+    assert (diagnosis.right, diagnosis.fault, diagnosis.hint) == (True, fault, "")
 
 
 def test_judge_repair_needs_the_whole_copy(context: Context) -> None:
@@ -70,6 +70,6 @@ def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
     repair = judge_repair(context, RunRequest(exercise="1.1"))
     assert repair.judged is not None
     assert (repair.judged.word, repair.is_right) == (word, word == "passed")
-    kept = read_record(paths.drill("1.1"), CodeDrills)
-    assert kept is not None
-    assert bool(kept.drills[-1].repaired) == repair.is_right
+    drill_record = read_record(paths.drill("1.1"), CodeDrills)
+    assert drill_record is not None
+    assert bool(drill_record.drills[-1].repaired) == repair.is_right

@@ -18,7 +18,7 @@ class SilentNodes:
     def __init__(self) -> None:
         self.tried: list[str] = []
 
-    def connect(self, node: Node, **_other: object) -> Link:
+    def connect(self, node: Node, **_options: object) -> Link:
         self.tried.append(node.name)
         raise UnreachableError(f"{node.name} does not answer")
 

@@ -35,8 +35,8 @@ def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert open_drill(context.paths, "3.2") is None
     break_run(context, "kill-rank", rank=1)
     hints = []
-    for how, rank in (("block-port", None), ("kill-rank", None), ("kill-rank", 0)):
-        record, verdict = judge_diagnosis(context, "3.2", how, rank)
+    for fault_name, rank in (("block-port", None), ("kill-rank", None), ("kill-rank", 0)):
+        record, verdict = judge_diagnosis(context, "3.2", fault_name, rank)
         assert (verdict.verdict, record.diagnoses) == ("failed", [])
         hints.append(verdict.checks[-1].hint)
         drill = open_drill(context.paths, "3.2")

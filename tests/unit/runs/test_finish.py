@@ -37,11 +37,11 @@ EXERCISE = Exercise.model_validate(
 
 
 def save_an_ended_run(
-    context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded", created: str = ""
+    context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded", moment: str = ""
 ) -> RunRecord:
     record = RunRecord(
         id=run_id, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun",
-        state=state, created=created or run_id, verdict=verdict,  # type: ignore[arg-type]
+        state=state, created=moment or run_id, verdict=verdict,  # type: ignore[arg-type]
     )  # fmt: skip
     files = runs.files_of(context.paths, record)
     files.logs.mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_link_to_a_file_elsewhere_is_neither_sealed_nor_handed_in(context: Conte
 
 def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> None:
     moments = {"20260101-000000-z": "2026-01-01T00:00:00.100+00:00", "20260101-000000-a": "2026-01-01T00:00:00.900+00:00"}
-    records = [save_an_ended_run(context, run_id, ranks=1, created=created) for run_id, created in moments.items()]
+    records = [save_an_ended_run(context, run_id, ranks=1, moment=moment) for run_id, moment in moments.items()]
     for record in (*records, records[0]):  # the earlier one comes home again, late
         deliver(context.paths, EXERCISE, record)
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
@@ -184,10 +184,10 @@ def test_finish_collects_judges_and_seals_a_run(learning: Learning, code: int, s
     context = learning.open_context()
     record, nodes = leave_run(learning, code)
     with Fleet(nodes, make_nodes(1)) as fleet:
-        judged = finish(context, fleet, record)
+        outcome = finish(context, fleet, record)
     files = runs.files_of(context.paths, record)
     stored = runs.reread(context.paths, record)
-    assert (stored.state, stored.collected, stored.verdict, judged and judged.verdict) == (state, True, verdict, verdict)
+    assert (stored.state, stored.collected, stored.verdict, outcome and outcome.verdict) == (state, True, verdict, verdict)
     metrics = read_json(files.metrics)
     assert (metrics["speedup"], metrics["mode"]) == (3.0, "local"), "a script does not decide where it ran"
     assert find_changed_files(files) == ()

@@ -78,5 +78,5 @@ def test_give_up_records_why_a_run_did_not_start(context: Context) -> None:
     runs.save(context.paths, run)
     answer = make_completed('{"state": "ended", "killed": 1}')
     follow.give_up(context.paths, fleet_of(lambda *_: answer, node("node0")), run, "failed", "node1 cannot start")
-    kept = runs.reread(context.paths, run)
-    assert (kept.state, kept.error, kept.collected) == ("failed", "node1 cannot start", True)
+    stored_run = runs.reread(context.paths, run)
+    assert (stored_run.state, stored_run.error, stored_run.collected) == ("failed", "node1 cannot start", True)

@@ -63,8 +63,8 @@ def test_result_counts_only_with_the_file_that_earned_it(context: Context, exerc
 
 def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, tmp_path: Path) -> None:
     exercise = context.catalog.exercise("B.3")[1]
-    right, file = result(tmp_path / "f.c", "a", "passed")
-    keep(context, exercise, [(replace(right, id="preload", file="my_preload.c"), file)])
+    part_result, file = result(tmp_path / "f.c", "a", "passed")
+    keep(context, exercise, [(replace(part_result, id="preload", file="my_preload.c"), file)])
     evidence = gather(context, exercise, thorough=False)
     assert [part.id for part in evidence.parts] == ["preload"]
     assert read_signs(evidence).yours

@@ -106,9 +106,9 @@ def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
 
 def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Context, tmp_path: Path) -> None:
     module, exercise = context.catalog.exercise("3.1")
-    other = tmp_path / exercise.script
-    other.write_text("print('numbers')\n")
-    request = RunRequest(exercise="3.1", extra=(other,))
+    namesake = tmp_path / exercise.script
+    namesake.write_text("print('numbers')\n")
+    request = RunRequest(exercise="3.1", extra=(namesake,))
     with pytest.raises(UsageError, match="has a file of its own named"):
         make_launch_request(context, resolve(context, request), local=True)
     file = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
@@ -170,9 +170,9 @@ def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) ->
 
 def test_failed_or_damaged_run_is_left_out(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
-    good = write_run(paths, 1, verdict="not_measured")
+    good_run = write_run(paths, 1, verdict="not_measured")
     write_run(paths, 2, verdict="failed")
     write_run(paths, 3, state="cancelled", verdict=None)
     write_run(paths, 4, text="{torn")
     write_run(paths, 5, text="[]")
-    assert list_names(paths) == [good]
+    assert list_names(paths) == [good_run]

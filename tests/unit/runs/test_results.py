@@ -17,8 +17,8 @@ def test_read_handed_in_verdict_leaves_out_one_on_a_script_of_the_learner(learni
     earlier = book_an_earlier_run(learning)
     assert read_stored_verdict(learning.context.paths, "1.1").run == earlier.id  # type: ignore[union-attr]
     assert read_handed_in_verdict(learning.context.paths, "1.1") is None
-    good = learning.record()
-    assert read_handed_in_verdict(learning.context.paths, "1.1").run == good.id  # type: ignore[union-attr]
+    good_run = learning.record()
+    assert read_handed_in_verdict(learning.context.paths, "1.1").run == good_run.id  # type: ignore[union-attr]
 
 
 def test_material_of_a_damaged_file_names_the_copy_of_the_run(learning: Learning) -> None:
@@ -36,8 +36,8 @@ def test_verdict_on_an_exercise_about_all_ranks_fails_after_split_groups(learnin
     manifest.write_text(manifest.read_text().replace("    checks:\n", f"    checks:\n{check}", 1))
     assert check in MANIFEST.replace("    checks:\n", f"    checks:\n{check}", 1)
     metrics = {**METRICS, "springs": METRICS["springs"][:2]}
-    good = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(2, 2))
-    assert good.verdict == "passed"
+    good_run = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(2, 2))
+    assert good_run.verdict == "passed"
     split_run = learning.record(metrics=metrics, world_size=2, launcher="torchrun", rank_exits=ends(1, 1))
     assert split_run.verdict == "failed"
     output = learning.types("check", "1.1", "--run", split_run.id, code=5).out

@@ -11,11 +11,11 @@ def test_list_settled_runs_has_a_reason_for_one_whose_nodes_are_silent_and_for_o
     learning: Learning,
 ) -> None:
     deploy(learning)
-    done, away, damaged = learning.record(), learning.record(state="running", collected=False), learning.record()
+    finished_run, silent_run, damaged = learning.record(), learning.record(state="running", collected=False), learning.record()
     (learning.folder(damaged) / "run.json").write_text("{")
     listing, errors = list_settled_runs(replace(learning.context, make_transport=lambda _key: SilentNodes()))
     assert [(item.record.id, item.record.state, item.detail) for item in listing] == [
-        (done.id, "succeeded", ""),
-        (away.id, "running", "node0 does not answer"),
+        (finished_run.id, "succeeded", ""),
+        (silent_run.id, "running", "node0 does not answer"),
     ]
     assert [damaged.id in error.what for error in errors] == [True]

@@ -45,12 +45,12 @@ def context(tmp_path: Path, events: list[Event]) -> Iterator[Context]:
     context.close()
 
 
-def find(context: Context, exercise_id: str, text: str | None = None, **typed: object) -> WrittenBatch | None:
+def find(context: Context, exercise_id: str, text: str | None = None, **options: object) -> WrittenBatch | None:
     exercise = context.catalog.exercise(exercise_id)[1]
     (file,) = list_part_files(context, exercise).values()
     if text is not None:
         file.write_text(text)
-    return find_written_batch(context, resolve(context, RunRequest(exercise=exercise_id, **typed)))  # type: ignore[arg-type]
+    return find_written_batch(context, resolve(context, RunRequest(exercise=exercise_id, **options)))  # type: ignore[arg-type]
 
 
 def test_unedited_batch_file_is_not_submitted_in_place_of_the_courses(context: Context) -> None:
@@ -139,19 +139,19 @@ def enough(launch_request: LaunchRequest, queue: Partition, nodes: int, gpus: in
 
 
 def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
-    mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm._choose_partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
-    assert slurm._choose_partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    gpu_partition, cpu_partition = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
+    assert slurm._choose_partition(request(partition="gpu"), cluster(gpu_partition, cpu_partition)).name == "a100"
+    assert slurm._choose_partition(request(partition="cpu"), cluster(gpu_partition, cpu_partition)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm._choose_partition(request(partition="big"), cluster(mine, other))
+        slurm._choose_partition(request(partition="big"), cluster(gpu_partition, cpu_partition))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm._choose_partition(request(partition="gpu"), cluster(other))
+        slurm._choose_partition(request(partition="gpu"), cluster(cpu_partition))
 
 
 def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
     """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
-    here = cluster(
+    site = cluster(
         partition(node("c1", gpus=0), name="cpu"),
         partition(node("g1"), name="gpu-short", default=False),
         partition(node("g2"), name="gpu", default=False),
@@ -159,8 +159,8 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
     usual = request(partition="gpu")
     own_request = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
     bare = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
-    several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
-    assert [slurm._choose_partition(launch_request, here).name for launch_request in (usual, own_request, bare)] == [
+    several = replace(site, batch_partition="gpu-short,gpu", session_partition="cpu")
+    assert [slurm._choose_partition(launch_request, site).name for launch_request in (usual, own_request, bare)] == [
         "gpu",
         "gpu-short",
         "cpu",
@@ -172,7 +172,7 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
     assert slurm._choose_partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
     named_request = replace(own_request, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
     assert slurm._choose_partition(named_request, several).name == "cpu"
-    assert enough(own_request, slurm._choose_partition(own_request, here), 1) == []
+    assert enough(own_request, slurm._choose_partition(own_request, site), 1) == []
     absent = replace(own_request, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
         slurm._choose_partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
@@ -229,10 +229,10 @@ def test_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     assert "has a GPU that Slurm knows of" in enough(request(), queue, 1, gpus=0)[0]
 
 
-def make_record(*rows: JobRow, own: str | None = None) -> RunRecord:
+def make_record(*rows: JobRow, script: str | None = None) -> RunRecord:
     return RunRecord(
         id="r", exercise="2.1", module="2", stack="02-local", mode="local", launcher="slurm", state="succeeded", created="now",
-        nodes=["node0"], own_script=own, slurm=SlurmRun(partition="gpu", nodes=1, gpus=1, jobs=list(rows)),
+        nodes=["node0"], own_script=script, slurm=SlurmRun(partition="gpu", nodes=1, gpus=1, jobs=list(rows)),
     )  # fmt: skip
 
 
@@ -259,11 +259,11 @@ def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
         (files.logs / name).touch()
     spans = [("10", "20"), ("12", "14"), ("14", "16"), ("15", "15"), ("20", "30")]
     rows = [
-        JobRow(row=place, job=str(place), file="my_array", state="COMPLETED", node="node[1-2]", started=begun, ended=ended)
-        for place, (begun, ended) in enumerate(spans)
+        JobRow(row=place, job=str(place), file="my_array", state="COMPLETED", node="node[1-2]", started=start, ended=end)
+        for place, (start, end) in enumerate(spans)
     ]
-    other = JobRow(row=9, job="9", file="gather", state="COMPLETED", node="node1", started="12", ended="13")
-    values = (slurm.add_metrics(None, make_record(*rows, other), files) or {})["slurm"]
+    gather_row = JobRow(row=9, job="9", file="gather", state="COMPLETED", node="node1", started="12", ended="13")
+    values = (slurm.add_metrics(None, make_record(*rows, gather_row), files) or {})["slurm"]
     assert (values["most_at_once"], values["output_files"]) == (2, 2)
     assert values["started_jobs"][0]["nodes"] == 2
     short = JobRow(row=0, job="1", file="job", state="COMPLETED", node="node1", started="10", ended="10")

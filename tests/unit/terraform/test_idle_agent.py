@@ -113,13 +113,15 @@ def test_decide_starts_the_half_hour_anew_after_a_reboot(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("jump_s", "anew"), [(200, False), (3600, True), (-7200, True)], ids=["late by minutes", "nobody looked", "clock set back"]
+    ("jump_s", "is_reset"),
+    [(200, False), (3600, True), (-7200, True)],
+    ids=["late by minutes", "nobody looked", "clock set back"],
 )
-def test_decide_counts_only_time_in_which_somebody_looked(clock: Clock, jump_s: int, anew: bool) -> None:
+def test_decide_counts_only_time_in_which_somebody_looked(clock: Clock, jump_s: int, is_reset: bool) -> None:
     since = clock.look(20).idle_since
     clock.now += jump_s
     view = clock.look()
-    assert (view.end, view.idle_since) == (False, clock.now if anew else since)
+    assert (view.end, view.idle_since) == (False, clock.now if is_reset else since)
 
 
 # What it sees: a folder stands for the root of a node.
@@ -206,8 +208,8 @@ def test_remember_keeps_what_it_saw_unless_it_is_damaged(root: Path) -> None:
     assert machine.last_view() is None
     view = agent.View(1.8e9, "first", idle_since=1.8e9 - 60, ends_at=1.8e9 + 1740)
     machine.remember(view)
-    known = machine.last_view()
-    assert (known.now, known.boot, known.idle_since) == (view.now, view.boot, view.idle_since)
+    last_view = machine.last_view()
+    assert (last_view.now, last_view.boot, last_view.idle_since) == (view.now, view.boot, view.idle_since)
     state = json.loads((root / "var/lib/gpucourse/idle.json").read_text())
     assert state == {**asdict(view), "busy": [], "version": 1}
     for text in ("", "[]", "{}", '{"now": "x", "boot": "first", "idle_since": 1}'):

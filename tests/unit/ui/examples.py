@@ -87,22 +87,22 @@ def node(number: int) -> Node:
     )  # fmt: skip
 
 
-def deployment(**other: object) -> LocalDeployment:
+def deployment(**changes: object) -> LocalDeployment:
     values: dict[str, object] = {
         "stack": "m3-local", "uid": "u", "module": "3", "title": "Parallel computing", "template": "simulated",
         "phase": "ready", "created": now_utc(), "updated": now_utc(), "nodes_wanted": 2,
         "inventory": Inventory(stack="m3-local", nodes=(node(0), node(1))),
     }  # fmt: skip
-    return LocalDeployment(**(values | other))  # type: ignore[arg-type]
+    return LocalDeployment(**(values | changes))  # type: ignore[arg-type]
 
 
-def record(**other: object) -> RunRecord:
+def record(**changes: object) -> RunRecord:
     values: dict[str, object] = {
         "id": "20261121-101500-otter", "exercise": "3.1", "module": "3", "stack": "m3-local", "mode": "local",
         "launcher": "torchrun", "state": "succeeded", "created": now_utc(), "nodes": ["node0", "node1"], "world_size": 2,
         "phases_s": {"run": 12.34}, "parameters": {"size": 64, "note": "it's $(x)"}, "collected": True,
     }  # fmt: skip
-    return RunRecord(**(values | other))  # type: ignore[arg-type]
+    return RunRecord(**(values | changes))  # type: ignore[arg-type]
 
 
 END = (datetime.now(UTC) + timedelta(hours=2, seconds=30)).isoformat()

@@ -80,12 +80,12 @@ def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
 @pytest.mark.parametrize(("ranks", "within"), [(2, 10), (8, 100)])
 def test_fold_shows_every_line_when_the_order_differs(ranks: int, within: int) -> None:
     logs = shuffle_lines([f"step {number} of {number % 7}" for number in range(3000)], ranks, within)
-    shown: list[list[str]] = [[] for _ in range(ranks)]
+    rank_lines: list[list[str]] = [[] for _ in range(ranks)]
     for line in fold_logs(*logs):
         name, _, text = line.partition("] ")
         for rank in [rank for rank in range(ranks) if label([rank]) == f"{name}]" or is_within(rank, name)]:
-            shown[rank].append(text)
-    assert ["\n".join(lines) for lines in shown] == logs
+            rank_lines[rank].append(text)
+    assert ["\n".join(lines) for lines in rank_lines] == logs
 
 
 def is_within(rank: int, name: str) -> bool:

@@ -42,6 +42,6 @@ def test_feed_leaves_out_a_table_that_the_result_shows() -> None:
             pipe = LogPipe(Out(text), fold=True)
             pipe.feed(piece(data[:cut]))
             pipe.feed(piece(data[cut:]))
-            shown = prefix.decode()
-            assert text.getvalue() == f"[n0 r0] {shown}before\n[n0 r0] {shown}after\n[n0 r0] {shown}\n"
+            prefix_text = prefix.decode()
+            assert text.getvalue() == f"[n0 r0] {prefix_text}before\n[n0 r0] {prefix_text}after\n[n0 r0] {prefix_text}\n"
             assert [source.folded for source in pipe.sources()] == [0]

@@ -28,8 +28,8 @@ def take_rows(log_screen: LogScreen) -> list[str]:
 
 def everything(log_screen: LogScreen) -> list[str]:
     rows: list[str] = []
-    while more := take_rows(log_screen):
-        rows += more
+    while batch := take_rows(log_screen):
+        rows += batch
     return rows + [row.plain for row in log_screen.close()]
 
 
@@ -62,7 +62,7 @@ def test_statuses_replace_a_line_after_a_carriage_return() -> None:
 
 def test_take_counts_a_flood_to_the_last_line() -> None:
     log_screen = LogScreen()
-    shown: list[str] = []
+    screen_lines: list[str] = []
     fed = 0
     for turn in range(40):
         for rank in (0, 1):
@@ -71,13 +71,15 @@ def test_take_counts_a_flood_to_the_last_line() -> None:
                 piece(b"".join(b"line %d of a flood\n" % (fed + number) for number in range(count)), rank, f"node{rank}")
             )
             fed += count
-        shown += take_rows(log_screen)
-    shown += everything(log_screen)
-    missed = [re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown; see logs/node\1-rank\1\.log", line) for line in shown]
+        screen_lines += take_rows(log_screen)
+    screen_lines += everything(log_screen)
+    missed = [
+        re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown; see logs/node\1-rank\1\.log", line) for line in screen_lines
+    ]
     left_out = sum(int(match.group(2).replace(",", "")) for match in missed if match)
     assert left_out + sum(1 for match in missed if not match) == fed
-    assert shown[-1].endswith("of a flood") or "not shown" in shown[-1]
-    assert len(shown) < fed / 10
+    assert screen_lines[-1].endswith("of a flood") or "not shown" in screen_lines[-1]
+    assert len(screen_lines) < fed / 10
 
 
 def test_take_keeps_a_line_of_another_rank_in_a_flood() -> None:
@@ -109,11 +111,11 @@ def test_take_keeps_a_wide_path_whole() -> None:
 def test_feed_of_many_threads_loses_nothing() -> None:
     log_screen = LogScreen()
     stop = threading.Event()
-    shown: list[str] = []
+    screen_lines: list[str] = []
 
     def printer() -> None:
         while not stop.is_set():
-            shown.extend(take_rows(log_screen))
+            screen_lines.extend(take_rows(log_screen))
 
     def feeder(rank: int) -> None:
         for number in range(2000):
@@ -128,12 +130,12 @@ def test_feed_of_many_threads_loses_nothing() -> None:
         thread.join(STUCK_S)
     stop.set()
     watcher.join(STUCK_S)
-    shown += everything(log_screen)
-    counted = 0
-    for text in shown:
+    screen_lines += everything(log_screen)
+    line_count = 0
+    for text in screen_lines:
         match = re.search(r"… ([\d,]+) lines? not shown", text)
-        counted += int(match.group(1).replace(",", "")) if match else 1
-    assert counted == 8 * 2000
+        line_count += int(match.group(1).replace(",", "")) if match else 1
+    assert line_count == 8 * 2000
     for rank in range(8):
-        numbers = [int(line.rsplit(" ", 1)[1]) for line in shown if f"r{rank}] rank {rank} line" in line]
+        numbers = [int(line.rsplit(" ", 1)[1]) for line in screen_lines if f"r{rank}] rank {rank} line" in line]
         assert numbers == sorted(numbers), "a rank's lines stay in order"

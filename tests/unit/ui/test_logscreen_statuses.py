@@ -19,8 +19,8 @@ def draw(screen: LogScreen, *ranks: int) -> None:
         screen.feed(LogBytes(node=f"node{rank}", rank=rank, data=bar(40)))
 
 
-def rows(screen: LogScreen, most: int = 100) -> list[str]:
-    return [row.plain for row in screen.statuses(most)]
+def rows(screen: LogScreen, limit: int = 100) -> list[str]:
+    return [row.plain for row in screen.statuses(limit)]
 
 
 def test_statuses_have_every_rank_in_order_when_there_is_room() -> None:

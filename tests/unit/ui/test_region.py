@@ -28,8 +28,8 @@ class Screen:
         self.region = Region(self.out, colour=True)
         self.emulator = Emulator(columns)
 
-    def paint(self, above: list[str], *rows: str) -> list[str]:
-        self.region.paint([line(text) for text in above], [line((row, "accent")) for row in rows])
+    def paint(self, upper_lines: list[str], *rows: str) -> list[str]:
+        self.region.paint([line(text) for text in upper_lines], [line((row, "accent")) for row in rows])
         self.emulator.feed(self.stream.getvalue())
         self.stream.seek(0)
         self.stream.truncate()

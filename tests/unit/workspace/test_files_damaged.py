@@ -67,9 +67,9 @@ def test_other_labs_are_destroyed_beside_a_damaged_one(learning: Learning, conte
     lab(learning, "1")
     damage(learning.context.paths.deployment("02-local"), content)
     learning.types("trust", str(learning.workspace))  # the endless file belongs to root
-    said = learning.types("status")
-    assert "01-local" in said.out
-    assert "02-local.json is damaged" in said.err
+    status = learning.types("status")
+    assert "01-local" in status.out
+    assert "02-local.json is damaged" in status.err
     result = learning.types("destroy", "--all", code=3)
     assert "02-local.json is damaged" in result.err
     assert not learning.context.paths.deployment("01-local").exists()

@@ -25,15 +25,15 @@ def test_find_root_takes_the_flag_then_the_variable_then_a_parent_then_home(tmp_
     course = tmp_path / "course"
     (course / "deep" / "er").mkdir(parents=True)
     (course / "gpucourse.yaml").touch()
-    here, home = course / "deep" / "er", tmp_path / "home"
+    folder, home = course / "deep" / "er", tmp_path / "home"
     home.mkdir()
     environ_of_learner = {"HOME": str(home), "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
     unnamed = {"HOME": str(home)}
-    assert find_root(Path("rel"), environ_of_learner, here) == here / "rel"
-    assert find_root(None, environ_of_learner, here) == tmp_path / "named"
-    assert find_root(None, unnamed, here) == course
+    assert find_root(Path("rel"), environ_of_learner, folder) == folder / "rel"
+    assert find_root(None, environ_of_learner, folder) == tmp_path / "named"
+    assert find_root(None, unnamed, folder) == course
     assert find_root(None, unnamed, tmp_path) == home / "gpucourse"
-    assert find_root(Path("~/mine"), unnamed, here) == home / "mine"
+    assert find_root(Path("~/mine"), unnamed, folder) == home / "mine"
 
 
 def test_find_new_root_takes_what_was_typed_then_the_variable_then_this_folder(tmp_path: Path) -> None:
@@ -128,10 +128,10 @@ def test_open_workspace_refuses_the_root_of_the_computer() -> None:
 
 
 def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def enter(_number: int) -> tuple[str, bool]:
-        together.wait(STUCK_S)
+        barrier.wait(STUCK_S)
         workspace = open_workspace(tmp_path / "new")
         return workspace.id, workspace.created
 
@@ -146,6 +146,6 @@ def test_open_workspace_refuses_a_place_where_no_folder_can_be() -> None:
         open_workspace(Path("/proc/nowhere"))
 
 
-@pytest.mark.parametrize(("typed", "root"), [("../mine", "/a/mine"), ("/x/./y/../z", "/x/z"), ("../../../../etc", "/etc")])
-def test_absolute_resolves_the_parents_in_a_path(typed: str, root: str) -> None:
-    assert absolute(Path(typed), Path("/a/b")) == find_root(Path(typed), {}, Path("/a/b")) == Path(root)
+@pytest.mark.parametrize(("path", "root"), [("../mine", "/a/mine"), ("/x/./y/../z", "/x/z"), ("../../../../etc", "/etc")])
+def test_absolute_resolves_the_parents_in_a_path(path: str, root: str) -> None:
+    assert absolute(Path(path), Path("/a/b")) == find_root(Path(path), {}, Path("/a/b")) == Path(root)

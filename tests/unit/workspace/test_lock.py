@@ -87,6 +87,6 @@ def test_take_gives_up_after_its_wait_and_closing_the_file_releases_the_lock(tmp
     assert file is not None
     assert take(path, wait_s=0.05) is None
     os.close(file)
-    again = take(path)
-    assert again is not None
-    os.close(again)
+    second_file = take(path)
+    assert second_file is not None
+    os.close(second_file)

@@ -14,10 +14,10 @@ from tests.waiting import STUCK_S
 
 def test_changing_loses_nothing_when_many_change_at_once(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def add(number: int) -> None:
-        together.wait(STUCK_S)
+        barrier.wait(STUCK_S)
         with changing(paths, paths.hints) as hints:
             hints[str(number)] = number
 

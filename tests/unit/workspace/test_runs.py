@@ -104,11 +104,11 @@ def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
     first = runs.new_run(paths, "3.1", now)
     assert first.startswith("20260131-235959-")
     clock[0] = "20260101-000000"
-    later = [runs.new_run(paths, "3.2", now), runs.new_run(paths, "3.1", now)]
-    assert [run[:15] for run in later] == ["20260201-000000", "20260201-000001"]
-    for number, run in enumerate([first, *later]):
+    successors = [runs.new_run(paths, "3.2", now), runs.new_run(paths, "3.1", now)]
+    assert [run[:15] for run in successors] == ["20260201-000000", "20260201-000001"]
+    for number, run in enumerate([first, *successors]):
         runs.save(paths, record(run, created=f"2026-01-0{9 - number}T00:00:00+00:00"))
-    assert [run_record.id for run_record in runs.every(paths)] == [first, *later]
+    assert [run_record.id for run_record in runs.every(paths)] == [first, *successors]
     (paths.runs / "3.1" / "99999999-999999-x").mkdir()
     assert runs.new_run(paths, "3.1", now)[:15] == "20260201-000002", "what is no time is not one"
 
@@ -156,12 +156,12 @@ def test_read_refuses_a_number_out_of_range(paths: WorkspacePaths, values: dict[
 
 
 def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePaths) -> None:
-    early, late = (runs.find(paths, name) for name in ("20260101-100000-otter", "heron"))
-    assert runs.is_newer(paths, late.id, early)
-    assert not runs.is_newer(paths, early.id, late)
-    assert not runs.is_newer(paths, "20260103-000000-gone", early)
-    runs.files_of(paths, late).record.write_text("{")
-    assert runs.is_newer(paths, late.id, early)
+    early_run, late_run = (runs.find(paths, name) for name in ("20260101-100000-otter", "heron"))
+    assert runs.is_newer(paths, late_run.id, early_run)
+    assert not runs.is_newer(paths, early_run.id, late_run)
+    assert not runs.is_newer(paths, "20260103-000000-gone", early_run)
+    runs.files_of(paths, late_run).record.write_text("{")
+    assert runs.is_newer(paths, late_run.id, early_run)
 
 
 def test_list_collected_gives_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:

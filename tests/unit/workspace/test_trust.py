@@ -102,9 +102,9 @@ def test_require_workspace_accepts_for_root_what_the_user_of_sudo_owns(root: Pat
     for path in (root, *root.rglob("*")):
         give_away(path)
     require_workspace(root, {**environ, "SUDO_UID": str(SOMEBODY)})
-    for other in ("1", "", "-1", "x", "9" * 400):
+    for uid in ("1", "", "-1", "x", "9" * 400):
         with pytest.raises(UntrustedFolder):
-            require_workspace(root, {**environ, "SUDO_UID": other})
+            require_workspace(root, {**environ, "SUDO_UID": uid})
 
 
 @as_root
@@ -120,11 +120,11 @@ def test_require_workspace_accepts_the_own_group_and_no_other(root: Path, enviro
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
 def test_require_workspace_accepts_a_new_one_with_any_umask(tmp_path: Path, environ: dict[str, str], umask: int) -> None:
-    before = os.umask(umask)
+    old_umask = os.umask(umask)
     try:
         open_workspace(tmp_path / "new")
     finally:
-        os.umask(before)
+        os.umask(old_umask)
     require_workspace(tmp_path / "new", environ)
 
 

@@ -1,4 +1,4 @@
-"""The same, from a list of all processes in the order of their ranks."""
+"""The same variables, from a list of all processes in the order of their ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same with Python's own random numbers, and in blocks: which rank gets which part of the order does not matter."""
+"""The shares with Python's own random numbers, and in blocks: it does not matter which rank gets which part of the order."""
 
 from __future__ import annotations
 

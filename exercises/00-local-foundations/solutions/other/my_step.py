@@ -1,4 +1,4 @@
-"""The same with the logarithms written out, and with gradients that are computed and then assigned."""
+"""The same step with the logarithms written out, and with gradients that are computed first and then assigned."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import torch
 
-MAX_ROWS = 2000  # rows that are loaded at once
+MAX_ROWS = 2000  # rows in one load
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
-    """For each column, the sum of the squares of all `rows` rows."""
+    """Return, for each column, the sum of the squares of all `rows` rows."""
 
     def add_up(first: int, count: int) -> torch.Tensor:
         if count > MAX_ROWS:

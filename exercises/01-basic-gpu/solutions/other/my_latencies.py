@@ -1,4 +1,4 @@
-"""The same, from the moment of each single token."""
+"""The same figures, from the time of each single token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """TTFT, TPOT, the time of the whole answer, and its tokens per second."""
+    """Return TTFT, TPOT, the time of the whole answer, and its tokens per second."""
     first, *later = (moment - sent_s for moment, count in events for _ in range(count))
     times: dict[str, float | None] = {"ttft_s": first, "e2e_s": first, "tpot_s": None, "tok_per_s": 1 / first}
     if later:

@@ -1,4 +1,4 @@
-"""The same with torch: the trapezoidal rule over the known powers, then a weight for each reading."""
+"""The same figures with torch: the trapezoidal rule over the known powers, then a weight for each reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sample(NamedTuple):
 
 
 def summarise(recording: Sequence[Sample]) -> dict[str, float]:
-    """Energy in joules, mean power in watts, mean utilisation in percent."""
+    """Return the energy in joules, the mean power in watts and the mean utilisation in percent."""
     values = [[float("nan") if value is None else value for value in sample] for sample in recording]
     rows = torch.tensor(values, dtype=torch.float64)
     at, power, busy = rows.unbind(dim=1)

@@ -1,4 +1,4 @@
-"""The same by counting bytes: what one rank sends in a ring, divided by the time."""
+"""Bus bandwidth by counting bytes: those that one rank sends in a ring, divided by the time."""
 
 from __future__ import annotations
 

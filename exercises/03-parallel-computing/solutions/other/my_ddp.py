@@ -1,4 +1,4 @@
-"""The same in buckets of at least 100 numbers, which are divided before they are sent, and split up afterwards."""
+"""Data parallel training in buckets of at least 100 numbers, which are divided before they are sent and split up afterwards."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ class Sharing:
 
 
 def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
-    """Make `model` data parallel over all ranks of the process group. Gives back `finish`."""
+    """Make `model` data parallel over all ranks of the process group. Return `finish`."""
     return Sharing(model).finish

@@ -1,4 +1,4 @@
-"""The same with sums instead of means: all pieces but the last inside one no_sync, and one division at the end."""
+"""The same step with sums instead of means: all pieces but the last inside one no_sync, and one division at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 def one_group(
     model: DistributedDataParallel, optimizer: torch.optim.Optimizer, pieces: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> None:
-    """One step of `optimizer`, as if all samples of `pieces` were one batch."""
+    """Make one step of `optimizer`, as if all samples of `pieces` were one batch."""
     model.zero_grad(set_to_none=True)
     *earlier, last = pieces
     with model.no_sync():

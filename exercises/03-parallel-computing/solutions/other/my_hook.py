@@ -1,4 +1,4 @@
-"""The same on the scale of the mean: divide first, write into the bucket, wait for the sum before returning."""
+"""The same hook on the scale of the mean: divide first, write into the bucket, and wait for the sum before returning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Fut
     gradient = bucket.buffer()
     gradient.div_(dist.get_world_size())
     if bucket.index() in errors:
-        gradient.add_(errors[bucket.index()])  # in the scale of the mean
+        gradient.add_(errors[bucket.index()])  # on the scale of the mean
     small = gradient.to(torch.float16)
     errors[bucket.index()] = gradient - small
     dist.all_reduce(small)

@@ -1,4 +1,4 @@
-"""The same in the other direction of the ring, on a padded copy in equal chunks, with both messages of a step in one batch."""
+"""The ring in the other direction, on a padded copy in equal chunks, with both messages of a step in one batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same from rates: samples per second of one and of all, and the two losses in order of size."""
+"""The same figures from rates: samples per second of one worker and of all, and the two losses in order of size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Times = tuple[float, float, float]
 
 
 def take_apart(mode: str, workers: int, alone: Times, step: Times, silent: Times) -> dict[str, object]:
-    """One point of the curve, taken apart."""
+    """Return the figures of one point of the curve."""
     samples = workers if mode == "weak" else 1  # in batches of one worker
     rate, rate_of_one = samples / step[1], 1 / alone[1]
     efficiency = rate / rate_of_one / workers

@@ -1,4 +1,5 @@
-"""The same by a rule for each moment: run forward while there is room for one more micro-batch, else the oldest backward."""
+"""The same order by a rule for each moment: run forward while there is room for another micro-batch, else the oldest
+backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same without autograd functions: a hook on the gradient of x, and a sum that autograd does not see."""
+"""The same layers without autograd functions: a hook on the gradient of x, and a sum that autograd does not see."""
 
 from __future__ import annotations
 

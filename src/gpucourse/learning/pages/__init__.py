@@ -1,1 +1,1 @@
-"""`open`: what the page of a workspace shows."""
+"""`open`: the content of a workspace's page."""

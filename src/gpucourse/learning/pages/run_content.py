@@ -32,14 +32,14 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""The limit for the part of a log that a page shows: a quarter from its beginning, the rest from its end."""
+"""The largest part of a log that a page shows, in bytes: a quarter from its beginning, the rest from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """One log, or its beginning and its end if `end` is not empty. `size`: of the whole file, in bytes."""
+    """One log, or its beginning and its end if `end` is not empty. `size` is the size of the whole file in bytes."""
 
     node: str
     rank: int | None
@@ -55,11 +55,11 @@ class LogExcerpt:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContent:
-    """One run: its record, what it measured and its verdict.
+    """One run: its record, its measurements and its verdict.
 
     `exercise` is None for a script of the learner and for an exercise that the course no longer has. `logs_left_out` counts
-    logs beyond MAX_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` what the learner changed in the
-    exercise's files before the run, `recorded` what a GPU measured for the plots, by their files.
+    logs beyond MAX_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` contains what the learner changed
+    in the exercise's files before the run, and `recorded` the course's GPU measurements for the plots, by their files.
     """
 
     record: RunRecord
@@ -84,7 +84,7 @@ class RunContent:
         ]
 
     def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:
-        """Yield the plots of the exercise for which this run, or a GPU's record, has points."""
+        """Yield the plots of the exercise for which this run, or the course's GPU record, has points."""
         with_gpu = on_gpu(self.metrics, self.record.mode)
         for plot in self.exercise.plots if self.exercise else ():
             record = self.recorded.get(plot.file)
@@ -97,7 +97,7 @@ class RunContent:
 
 
 class RunReader:
-    """Reads runs of one workspace; what a GPU recorded for an exercise is read once."""
+    """Reads runs of one workspace. The course's GPU record of an exercise is read only once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -114,7 +114,7 @@ class RunReader:
 
 
 def read_run(context: Context, record: RunRecord) -> RunContent:
-    """Return everything that is stored about a run, without what a GPU recorded for its plots."""
+    """Return everything that is stored about a run, without the course's GPU record for its plots."""
     files = runs.files_of(context.paths, record)
     trouble: list[str] = []
     try:

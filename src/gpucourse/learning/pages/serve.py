@@ -1,4 +1,4 @@
-"""Serves the page over HTTP on loopback, for a browser on another computer, through an SSH tunnel.
+"""Serves the page over HTTP on loopback, for a browser on another computer that connects through an SSH tunnel.
 
 Every user of the computer can reach a port on loopback, so the address contains a random word; nothing is served without it.
 """
@@ -19,10 +19,10 @@ from gpucourse.outside.names import OutsideError
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
-"""Host names that a request may use. A web page that points its own name at loopback uses another one."""
+"""Host names that a request may use. A web page whose name resolves to loopback uses another name, and is refused."""
 
-MAX_BYTES = 64 << 20  # bytes of one file
-PATIENCE_S = 10.0  # for a request that never ends
+MAX_BYTES = 64 << 20  # limit in bytes for one file
+PATIENCE_S = 10.0  # ends a request that would never end
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -85,7 +85,7 @@ class _Request(SimpleHTTPRequestHandler):
         return name.lower() in HOSTS
 
     def _read(self) -> bytes | None:
-        """Return the file that the path names; None for a wrong token, and for everything that is not a page."""
+        """Return the file that the path names; None for a wrong token, or if the path is not a page."""
         _, _, path = self.path.partition("/")
         token, _, name = path.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

@@ -1,4 +1,4 @@
-"""Runs of one exercise side by side: every value that at least one of them has, and how far each is from the first run's."""
+"""Runs of one exercise side by side: every value that at least one run has, and its difference from the first run's value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MAX_RUNS = 8
-"""The largest number of runs that are put side by side: the newest."""
+"""The largest number of runs that are put side by side; the newest are used."""
 
 MAX_ROWS = 24
-"""The largest number of rows of one table of a run that are compared: the first."""
+"""The largest number of rows that are compared in one table of a run; the first are used."""
 
 NOISE = "≈ "
 """Marks a difference that may be noise: the spreads of both values, or of the times behind them, overlap."""
@@ -25,17 +25,17 @@ UNKNOWN = "? "
 """Marks a difference of measured values whose spread is unknown."""
 
 MEASURED = "measured"
-"""The group of what a script of the learner measured."""
+"""The group for the measurements of a learner's own script."""
 
 SAME_FACTOR = 0.005
 """The relative difference of two factors that are equal except for rounding."""
 
-MAX_TEXT = 120  # characters of a text that is compared
+MAX_TEXT = 120  # the most characters of a compared text
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A median and its spread in its own run: the 20th and the 80th percentile around it."""
+    """A median and its spread within one run: the 20th and the 80th percentiles around it."""
 
     median: float
     low: float
@@ -50,15 +50,17 @@ class Spread:
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
     def changed_like(self, other: Spread, factor: float) -> bool:
-        """Return whether the other median is this one times the factor, or divided by it, as in values computed from both."""
+        """Return whether the other median is this median times the factor, or divided by it, as in values computed from
+        both."""
         ratio = other.median / self.median
         return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A value of one run as text, and as a number if it is one. `measured` is true of a number that may differ in the next run.
-    `times` are the spreads in its row and its table from which it may be computed, that of its row first."""
+    """A value of one run as text, and as a number if it is one. `measured` is true for a number that may differ in the next
+    run. `times` are the spreads, in its row and its table, from which the value may be computed; the spread of its row is
+    first."""
 
     text: str
     number: float | None = None
@@ -66,8 +68,8 @@ class ComparedValue:
     times: tuple[Spread, ...] = ()
 
     def find_mark(self, base: ComparedValue) -> str:
-        """Return the mark to write before the difference from a base: NOISE, UNKNOWN, or an empty text if the difference is
-        larger than the spreads, or if nothing was measured."""
+        """Return the mark to write before the difference from a base: NOISE, UNKNOWN, or an empty text. The text is empty if
+        the difference is larger than the spreads, or if nothing was measured."""
         if not self.number or not base.number:
             return UNKNOWN if self.measured else ""
         factor = self.number / base.number
@@ -79,7 +81,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """One value in all runs; None if a run does not have it."""
+    """One value in all runs. It is None for a run that does not have it."""
 
     title: str
     values: tuple[ComparedValue | None, ...]
@@ -90,13 +92,13 @@ class ComparedRow:
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """Return how far each value is from the first one, such as `+12 %`; empty if that is not known."""
+        """Return the difference of each value from the first, such as `+12 %`; it is empty if it is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 
     def list_marks(self) -> set[str]:
-        """Return the marks of all numbers that differ from the first one; an empty one for a difference larger than the
-        spreads."""
+        """Return the marks of all numbers that differ from the first. A difference that is larger than the spreads has an empty
+        mark."""
         base, *other_values = self.values
         numbers = [value for value in other_values if base and value and value.number is not None and value.text != base.text]
         return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
@@ -107,7 +109,7 @@ Values = dict[tuple[str, str], ComparedValue]
 
 
 def list_values(content: RunContent) -> Values:
-    """Return everything of a run that can be compared, in the order in which it is shown."""
+    """Return all values of a run that can be compared, in the order in which they are shown."""
     record, values = content.record, Values()
     values["started", "state"] = _text(record.state.replace("_", " "))
     values["started", "nodes"] = _number(len(record.nodes))
@@ -129,7 +131,7 @@ def list_values(content: RunContent) -> Values:
 
 
 def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float | str]]:
-    """Yield the single values that a script wrote under keys of its own, each under its key."""
+    """Yield the single values that a script wrote under keys that it chose, each with its key."""
     for name, value in metrics.items():
         if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
             yield printable(name, MAX_TEXT), value
@@ -169,7 +171,8 @@ def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _read_time(row: Mapping[str, Any]) -> Spread | None:
-    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None if it has none."""
+    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None if the row has no such
+    time."""
     for key in row:
         name, _, unit = key.partition("_")
         spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]
@@ -180,7 +183,7 @@ def _read_time(row: Mapping[str, Any]) -> Spread | None:
 
 
 def _measure(value: object, digits: int | None = None) -> ComparedValue:
-    """Return a value that a run measured; a whole number is a count, which the next run repeats."""
+    """Return a value that a run measured. A whole number is a count, which will be the same in the next run."""
     return replace(_value(value, digits), measured=isinstance(value, float))
 
 
@@ -212,5 +215,5 @@ def _tell_difference(base: ComparedValue | None, value: ComparedValue | None) ->
 
 
 def _round(value: float) -> str:
-    """Format a number with its sign, to three digits."""
+    """Format a number with its sign and three digits."""
     return f"{float(f'{value:.3g}'):+,g}"

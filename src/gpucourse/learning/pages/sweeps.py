@@ -1,4 +1,4 @@
-"""Sweeps for the page: the record of each, with the points for a chart."""
+"""Sweeps for the page: the record of each sweep, with the points for a chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpucourse.workspace.files import check_record, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_SWEEPS = 40
-"""The largest number of sweeps on the page: the newest."""
+"""The largest number of sweeps on the page; the newest are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class SweepContent:
 
 
 def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
-    """Return the newest sweeps, newest first, and a sentence for each that cannot be read."""
+    """Return the newest sweeps, newest first, and a sentence for each sweep that cannot be read."""
     folders = [RunPaths(folder) for folder in runs.list_folders(context.paths) if RunPaths(folder).sweep.is_file()]
     sweeps: list[SweepContent] = []
     errors: list[str] = []
@@ -55,7 +55,7 @@ def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
 
 
 def _list_charts(paths: WorkspacePaths, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
-    """Yield the plots from which `run --sweep` chooses; it draws the first."""
+    """Yield the plots that are possible for a sweep. `run --sweep` draws the first."""
     measured = {
         point.value: read_metrics(paths.run(sweep.folder, point.run).metrics)
         for point in sweep.points
@@ -68,5 +68,5 @@ def _list_charts(paths: WorkspacePaths, exercise: Exercise, sweep: Sweep) -> Ite
         changed, combined = make_sweep_plot(plot, sweep.parameter, sweep.unit, rows)
         try:
             yield changed, drawable(changed, combined)
-        except MissingError:  # no number in any of them
+        except MissingError:  # none of the runs has a number
             continue

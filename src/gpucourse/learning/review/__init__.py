@@ -1,1 +1,1 @@
-"""The checks of an instructor on a bundle: its edits, and whether its runs repeat their results."""
+"""An instructor's checks of a bundle: its edits, and whether its runs give the same results when repeated."""

@@ -1,4 +1,4 @@
-"""Runs commands in a separate process, in a workspace that is not the person's."""
+"""Runs commands in separate processes, in a workspace other than the user's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpucourse.errors import ExitCode
 
 
 def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Run a command of this program; return its exit code and its JSON document. If it prints none, the document is an error
-    with the end of its stderr; if no command line can hold the words, an error with the reason."""
+    """Run a command of this program, and return its exit code and its JSON document. If it prints none, the document is an
+    error with the end of its stderr. If the words cannot be passed on a command line, it is an error with the reason."""
     try:
         process = subprocess.run(
             [sys.executable, "-m", "gpucourse", *words, "--json"],
@@ -22,7 +22,7 @@ def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict
             capture_output=True,
             check=False,
         )
-    except (ValueError, OSError) as error:  # a null character, too long, no UTF-8: words of a bundle may be anything
+    except (ValueError, OSError) as error:  # words from a bundle may be anything: with a null character, too long, not UTF-8
         return int(ExitCode.USAGE), {"error": {"what": f"it cannot be typed: {error}"}}
     try:
         document = json.loads(process.stdout)

@@ -1,5 +1,5 @@
-"""The changes of a learner in the scripts of the runs that count, and the parts that are handed in; a bundle with its points
-and these edits."""
+"""The learner's edits of the scripts in the runs that count, the handed-in parts, and a bundle with its points and these
+edits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.runs.parts import is_as_delivered, is_solution, read_part_results
 from gpucourse.workspace import runs
 
-NO_COPY = "edited, and no copy of it is with the run"
+NO_COPY = "edited, but the run has no copy of it"
 
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
@@ -32,8 +32,9 @@ def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
-    """Return the edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts in
-    that run if the handed-in ones differ or none is handed in. Last come the handed-in parts, from any run."""
+    """Return the edits behind the run that counts for an exercise. The course's own scripts come first. Next come the learner's
+    parts in that run, if they differ from the handed-in parts or none is handed in. The handed-in parts, from any run, come
+    last."""
     try:
         record = evidence.find_counting_run(context.paths, exercise)
     except GpucourseError:  # the grade says why
@@ -64,14 +65,14 @@ def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
 
 
 def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, file: Path) -> str:
-    """Return what a handed-in part is worth, in words for the reader."""
+    """Return how a handed-in part is judged, as text for the reader."""
     if is_as_delivered(context, exercise, part, file):
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):
         return "handed in; the same as a solution of the course, apart from comments and blanks"
     right = "right" if part.checks else "right, but judged only on the learner's computer"
     words = {"passed": right, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
-    return f"handed in; {words.get(result.verdict, 'another file than the one that was judged: open')}"
+    return f"handed in; {words.get(result.verdict, 'differs from the file that was judged: open')}"
 
 
 def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:
@@ -98,7 +99,7 @@ def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple
 
 @dataclass(frozen=True, kw_only=True)
 class GradedBundle:
-    """`edits` are those behind the runs that count, by the exercise's number."""
+    """An open bundle with its grade. `edits` are the edits behind the runs that count, by the exercise's number."""
 
     bundle: OpenBundle
     grade: Grade
@@ -111,5 +112,5 @@ class GradedBundle:
 
 
 def grade_bundle(bundle: OpenBundle) -> GradedBundle:
-    """Return the points of an open bundle, from its evidence. Raises ManifestError if the rubric is wrong."""
+    """Return the grade of an open bundle, from its evidence. Raises ManifestError if the rubric has errors."""
     return GradedBundle(bundle=bundle, grade=grade(bundle.context), edits=list_all_edits(bundle.context))

@@ -1,9 +1,9 @@
 """`grade --rerun`: repeats the runs of a bundle, with its scripts, on simulated nodes of this computer, and judges the
 handed-in parts again.
 
-A bundle comes from outside, and its code is run: in a workspace that is removed afterwards, with the limits of every run and a
-separate home folder, without the credentials of this environment. It is nevertheless the learner's code, and runs with the
-rights of the person who types the command.
+A bundle comes from outside. Its code runs in a workspace that is removed afterwards, with the limits of every run, a separate
+home folder, and none of this environment's credentials. It is still the learner's code, and runs with the rights of the person
+who types the command.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """One exercise, run again, with its parts, judged again. `run` is the bundle's, empty if there is none that counts; `why`
+    """One exercise after its rerun, with its parts judged again. `run` is the run in the bundle; empty if none counts. `why`
     says what differs besides figures, or why the run was left out."""
 
     exercise: str
@@ -62,7 +62,7 @@ class Rerun:
 
 @dataclass(frozen=True)
 class _Place:
-    """The open bundle, and the workspace in which its runs are repeated."""
+    """An open bundle, and the workspace in which its runs are repeated."""
 
     bundle: Context
     paths: WorkspacePaths
@@ -79,8 +79,8 @@ _Due = Sequence[tuple[Exercise, RunRecord | None]]
 
 def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
     """Repeat the exercises of a bundle that have a run which counts, and judge their handed-in parts again; yield each exercise
-    as soon as it is done. If `only` names some, repeat those and the ones that they build on. `original`: with the course's own
-    scripts in place of the learner's edits.
+    as soon as it is done. If `only` names exercises, repeat these and the exercises that they build on. `original`: use the
+    course's own scripts in place of the learner's edited ones.
 
     Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
     """
@@ -102,7 +102,7 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
 
 
 def _choose(bundle: Context, only: Sequence[str]) -> _Due:
-    """Return the exercises to run or to judge, in the course's order, each with the run of the bundle that counts."""
+    """Return the exercises to run or to judge, in the course's order, each with its run in the bundle that counts."""
     every = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(only)
     for name in only:
@@ -122,8 +122,8 @@ def _choose(bundle: Context, only: Sequence[str]) -> _Due:
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the handed-in parts that have a judge and whose judged file is known; of parts that replace each other, only
-    one."""
+    """Return the handed-in parts that have a judge and whose judged file is known. Of parts that replace each other, return
+    only one."""
     judged = {part.id for part in exercise.yours if part.judge}
     try:
         results = choose_needed(exercise.yours, read_part_results(bundle, exercise))
@@ -133,8 +133,8 @@ def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ..
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Make a home folder for scripts of another person. It contains the reviewer's list of trusted folders, for the course, and
-    a link to what was downloaded for Terraform; no key, no credential and no configuration."""
+    """Make a home folder for another person's scripts. It contains the reviewer's list of trusted folders, for the course, and
+    a link to Terraform's downloads, but no key, no credential and no configuration."""
     trusted = config_folder(environ) / TRUST_LIST
     home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
@@ -150,9 +150,9 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
-    """Return the part of this environment that the commands see: enough to start, and no credentials."""
+    """Return the part of this environment that the commands see: enough to start, but no credentials."""
     passed_on = {name: value for name, value in environ.items() if name in _KEPT}
-    packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # of pip install --user
+    packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # from pip install --user
     return {**passed_on, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
 
 
@@ -183,17 +183,17 @@ def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rer
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
     """Return why an exercise cannot be run again on simulated nodes; empty if it can."""
     if exercise.launch.traits.is_terminal:
-        return "it is a session at the learner's own terminal"
+        return "it needs a session at the learner's own terminal"
     try:
         gpu = on_gpu(material(place.bundle.paths, record)["metrics"], record.mode)
     except GpucourseError as error:
         return error.what
     if record.handed_on:
-        return f"it had variables of the learner's own, whose values are not stored: {', '.join(record.handed_on)}"
+        return f"it used the learner's own variables, whose values are not stored: {', '.join(record.handed_on)}"
     if gpu:
         return "it was measured on a GPU; simulated nodes have none"
     if _count_nodes(record) > module.lab.local.max_nodes:
-        return f"it ran on {_count_nodes(record)} nodes; {module.lab.local.max_nodes} can be simulated"
+        return f"it ran on {_count_nodes(record)} nodes; at most {module.lab.local.max_nodes} can be simulated"
     files = runs.files_of(place.bundle.paths, record)
     parts = {part.file for part in exercise.yours}
     for name in record.edited if not place.original else ():
@@ -201,7 +201,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
             try:
                 file_inside(files.folder, f"edited/{name}")
             except OutsideError:
-                return f"{name} was edited, and is not in the bundle"
+                return f"{name} was edited but is not in the bundle"
     return ""
 
 
@@ -256,8 +256,8 @@ def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Re
 
 
 def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, Any]) -> RepeatedFigure:
-    """Compare what a bundle says of a part with what its judge says here, in `try --json`. A part that failed by checks of a
-    run may pass its judge."""
+    """Compare the bundle's result for a part with the judge's result here, from `try --json`. A part that failed because of a
+    run's checks may pass its judge."""
     word = str(repeated.get("verdict") or "not judged")
     decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)
     expectation = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
@@ -282,7 +282,7 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
     for name, target in targets.items():
         try:
             copy_file(file_inside(files.folder, name), place.paths.exercises / target)
-        except OutsideError:  # a part that was left out of the run: the course's own is used
+        except OutsideError:  # the run left this part out, so the course's file is used
             continue
 
 
@@ -297,15 +297,15 @@ def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
 
 
 def list_start_options(record: RunRecord) -> list[str]:
-    """Return the variables and the torchrun options of a run as options of the command line."""
+    """Return the variables and the torchrun options of a run as command-line options."""
     variables = [word for name, value in record.environment.items() for word in ("--env", f"{name}={value}")]
     return [*variables, *(["--torchrun", record.torchrun] if record.torchrun else [])]
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
-    """Return which checks that need no GPU have a different result, in a sentence; empty if none has. `repeated` are the checks
-    of the new run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as
-    `one-group`."""
+    """Return a sentence on the checks that need no GPU and have a different result; empty if there are none. `repeated` are the
+    checks of the new run as `run --json` lists them. They may include failed checks that the bundle's run does not have, such
+    as `one-group`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in repeated}
     original = verdict_on(bundle, exercise, record).checks
     sentences = [

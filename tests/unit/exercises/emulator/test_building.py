@@ -121,15 +121,15 @@ int main() {
 
 def test_build_of_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
     """And not the one of this name that lies beside it."""
-    course, mine = tmp_path / "course", tmp_path / "mine"
+    course, learner_folder = tmp_path / "course", tmp_path / "mine"
     course.mkdir()
-    mine.mkdir()
+    learner_folder.mkdir()
     (course / "harness.cu").write_text('#include "my_kernels.cu"\n#include "given.cuh"\nint main() { k<<<1, GIVEN>>>(T); }\n')
     (course / "given.cuh").write_text("#define GIVEN 7\n")
     (course / "my_kernels.cu").write_text("#error the file of the course\n")
-    (mine / "my_kernels.cu").write_text('#include <cuda_runtime.h>\n__global__ void k(int t) { printf("%d ", t); }\n')
+    (learner_folder / "my_kernels.cu").write_text('#include <cuda_runtime.h>\n__global__ void k(int t) { printf("%d ", t); }\n')
     program = emulator.build(
-        [course / "harness.cu", mine / "my_kernels.cu"], folder=tmp_path / "build", cache=cache, defines={"T": 16}
+        [course / "harness.cu", learner_folder / "my_kernels.cu"], folder=tmp_path / "build", cache=cache, defines={"T": 16}
     )
     assert program.run().output == "16 " * 7
 
@@ -140,8 +140,8 @@ def test_build_takes_a_program_from_the_cache(
     source = tmp_path / "k.cu"
     source.write_text(KERNEL)
     first = emulator.build([source], folder=tmp_path / "build", cache=cache)
-    other = emulator.build([source], folder=tmp_path / "build", cache=cache, defines={"N": 1})
-    assert first.path != other.path
+    variant = emulator.build([source], folder=tmp_path / "build", cache=cache, defines={"N": 1})
+    assert first.path != variant.path
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("the compiler was started"))
     assert emulator.build([source], folder=tmp_path / "build", cache=cache) == first
     assert list((tmp_path / "build").iterdir()) == []
@@ -152,9 +152,9 @@ def test_choose_store_takes_no_folder_that_others_may_write(
 ) -> None:
     """Not the user's own cache folder, but that of the build, if it cannot be written or others may write there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    own, folder = tmp_path / "gpucourse" / "emulator", tmp_path / "build"
-    assert building._choose_store(None, folder) == own
-    own.chmod(0o777)
+    user_store, folder = tmp_path / "gpucourse" / "emulator", tmp_path / "build"
+    assert building._choose_store(None, folder) == user_store
+    user_store.chmod(0o777)
     assert building._choose_store(None, folder) == folder
     (tmp_path / "file").write_text("no folder")
     assert building._choose_store(tmp_path / "file" / "cache", folder) == folder

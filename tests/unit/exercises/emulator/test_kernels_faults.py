@@ -111,9 +111,9 @@ def test_first_fault_of_a_right_kernel_is_none(program: Any, words: str) -> None
 
 @pytest.mark.parametrize("words", WRONG)
 def test_first_fault_names_the_thread_and_the_line(program: Any, words: str) -> None:
-    count, comment, says = WRONG[words]
+    count, comment, sentence = WRONG[words]
     kernel, output = run(program, *words.split())
-    assert kernel.first_fault() == f"{place(comment)}: {says}"
+    assert kernel.first_fault() == f"{place(comment)}: {sentence}"
     assert (kernel.out_of_bounds or kernel.used_after_free or kernel.unwritten_reads, output) == (count, "no error")
 
 
@@ -127,10 +127,10 @@ def test_first_fault_names_an_illegal_address_that_ends_the_kernel(program: Any,
 
 @pytest.mark.parametrize("words", DIVERGED)
 def test_diverged_names_a_barrier_that_some_never_reach(program: Any, words: str) -> None:
-    comment, says, other = DIVERGED[words]
+    comment, sentence, second_comment = DIVERGED[words]
     kernel, _ = run(program, *words.split())
     assert kernel.barrier_divergence >= 1
-    assert kernel.diverged == f"{place(comment)}: {FIRST} {says.format(place(other) if other else '')}"
+    assert kernel.diverged == f"{place(comment)}: {FIRST} {sentence.format(place(second_comment) if second_comment else '')}"
 
 
 @pytest.mark.parametrize("words", ["warps 0", "warps 1", "lanes 0", "lanes 3"])
@@ -142,8 +142,8 @@ def test_race_in_shared_memory_names_both_threads(program: Any, words: str) -> N
     assert kernel.races >= size / 2
     assert kernel.first_fault() in {
         f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory (s) that thread "
-        f"({size - 1 - me},0,0) of block (0,0,0) {other} ({other_line}), and no barrier is between them"
-        for line, kind, other, other_line in ((reader, "reads", "writes", writer), (writer, "writes", "reads", reader))
+        f"({size - 1 - me},0,0) of block (0,0,0) {peer_kind} ({other_line}), and no barrier is between them"
+        for line, kind, peer_kind, other_line in ((reader, "reads", "writes", writer), (writer, "writes", "reads", reader))
         for me in range(size)
     }
 

@@ -77,11 +77,11 @@ def test_run_names_a_program_that_leaves_no_report(program: Any) -> None:
 
 
 def test_run_shows_a_missing_barrier_in_other_orders(program: Any) -> None:
-    right = [float(program.run("sum", "1", order=order).output) for order in range(4)]
-    wrong = [program.run("sum", "0", order=order) for order in range(4)]
-    assert right == [RIGHT] * 4
-    assert len({result.output for result in wrong}) > 1
-    assert all(result.kernels["sum"].races for result in wrong)
+    sums = [float(program.run("sum", "1", order=order).output) for order in range(4)]
+    racy_results = [program.run("sum", "0", order=order) for order in range(4)]
+    assert sums == [RIGHT] * 4
+    assert len({result.output for result in racy_results}) > 1
+    assert all(result.kernels["sum"].races for result in racy_results)
 
 
 def test_run_ends_if_threads_wait_for_each_other(program: Any) -> None:

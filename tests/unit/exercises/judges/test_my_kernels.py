@@ -64,8 +64,8 @@ def test_judge_of_my_gemm_says_the_reason(judge: Judge, tmp_path: Path, name: st
 
 def check(judge: Judge, file: Path, text: str, word: str, way: str, message: str) -> None:
     file.write_bytes(text.encode())
-    judged = judge.judge(
+    verdict = judge.judge(
         FOLDER / "judges" / f"{file.stem}.py", file, torch=False, limit_s=20.0, path=(FOLDER, EXERCISES / "shared")
     )
-    assert (judged.word, judged.way) == (word, way), judged
-    assert message in judged.says
+    assert (verdict.word, verdict.way) == (word, way), verdict
+    assert message in verdict.says

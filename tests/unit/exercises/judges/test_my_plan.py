@@ -27,9 +27,9 @@ FATES = {
 
 @pytest.mark.parametrize("name", FATES)
 def test_judge_of_my_plan_says_the_line(judge: Judge, tmp_path: Path, name: str) -> None:
-    text, word, says = FATES[name]
+    text, word, sentence = FATES[name]
     file = tmp_path / "my_plan.yaml"
     file.write_bytes(text.encode())
     places = (FOLDER, EXERCISES / "shared")
     answer = judge.judge(FOLDER / "judges" / "my_plan.py", file, torch=False, limit_s=20.0, path=places)
-    assert (answer.word, says in answer.says) == (word, True), answer.says
+    assert (answer.word, sentence in answer.says) == (word, True), answer.says

@@ -85,7 +85,7 @@ def plan_of(choice: Choice, deployment: AwsDeployment, book: PriceBook | None = 
 def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **cloud: object) -> AwsDeployment:
     """Return the record of a lab on AWS."""
     now = now_utc()
-    told = {
+    fields = {
         "account": "123456789012",
         "region": "us-east-2",
         "zone": "us-east-2a",
@@ -106,7 +106,7 @@ def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **c
         created=now,
         updated=now,
         nodes_wanted=2,
-        cloud=Cloud(**told),  # type: ignore[arg-type]  # the test's own words
+        cloud=Cloud(**fields),  # type: ignore[arg-type]  # the test's own words
     )
 
 

@@ -29,11 +29,11 @@ KEPT = ("ec2", "describe_instance_attribute")
 
 
 def test_list_replaced_nodes_leaves_out_a_node_more() -> None:
-    before = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
-    anew, more = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
-    changes = [("create", anew), ("create", more), ("create", "aws_vpc.this")]
+    inventory = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
+    new_address, extra_address = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
+    changes = [("create", new_address), ("create", extra_address), ("create", "aws_vpc.this")]
     offer: Any = SimpleNamespace(changes=changes)
-    assert build._list_replaced_nodes(before, offer) == [anew]
+    assert build._list_replaced_nodes(inventory, offer) == [new_address]
     assert build._list_replaced_nodes(None, offer) == []
 
 
@@ -95,7 +95,7 @@ def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"), node("node1")))
     armed: list[list[str]] = []
 
-    def arm(_account: object, ids: list[str], *_rest: object, **options: object) -> Finding:
+    def arm(_account: object, ids: list[str], *_args: object, **options: object) -> Finding:
         armed.append(ids)
         return Finding(what=schedule.WHAT, state="ok", detail="")
 
@@ -133,9 +133,9 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     first, second = (propose_one(context, module) for module in ("3", "1"))
     assert first.plans[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
     build._reserve(context, first)
-    with pytest.raises(UsageError, match=r"besides \$6\.\d\d for other labs until their deadlines") as refused:
+    with pytest.raises(UsageError, match=r"besides \$6\.\d\d for other labs until their deadlines") as refusal:
         build._reserve(context, second)
-    assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refused.value.hint
+    assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refusal.value.hint
     assert [lab.stack for lab in deployments.every(context.paths)] == [first.plans[0].deployment.stack]
     second.over_budget = True
     build._reserve(context, second)

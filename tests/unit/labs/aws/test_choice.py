@@ -53,8 +53,8 @@ def test_choices_keep_the_smaller_size_of_a_lab(context: Context) -> None:
     assert (workers.instance_type, workers.count) == ("g4dn.xlarge", 4)
     stands(context, deployment_of(instance_type="g4dn.xlarge"))
     for size in (None, "xlarge"):
-        [again] = choices(context, DeployRequest(module="3", size=size))
-        assert (again.instance_type, again.others) == ("g4dn.xlarge", ("g6.xlarge",))
+        [repeat_choice] = choices(context, DeployRequest(module="3", size=size))
+        assert (repeat_choice.instance_type, repeat_choice.others) == ("g4dn.xlarge", ("g6.xlarge",))
     with pytest.raises(UsageError, match=r"g4dn\.2xlarge instead of g4dn\.xlarge would need a new lab"):
         choices(context, DeployRequest(module="3", size="2xlarge"))
 
@@ -64,8 +64,8 @@ def test_choices_mean_the_lab_that_exists_in_its_place(context: Context) -> None
     [choice] = choices(context, DeployRequest(module="3"))
     assert choice.existing is not None
     assert (choice.stack, choice.gpu, choice.ttl_hours, choice.existing.uid) == ("03-aws-l4", "l4", 6.0, standing.uid)
-    [other] = choices(context, DeployRequest(module="3", gpu=("t4",)))
-    assert (other.stack, other.existing) == ("03-aws-t4", None)
+    [t4_choice] = choices(context, DeployRequest(module="3", gpu=("t4",)))
+    assert (t4_choice.stack, t4_choice.existing) == ("03-aws-t4", None)
 
 
 def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> None:
@@ -177,7 +177,7 @@ def test_needs_price_what_the_stacks_make(catalog: Catalog) -> None:
         assert {machine.disk_gib for machine in need.machines if machine != HEAD} == {int(root.group(1))}
     for module in catalog.modules:
         lab = module.lab.aws
-        made = lab and (ROOT / "terraform/stacks" / lab.template / "main.tf").read_text(encoding="utf-8")
-        assert not lab or bool(re.search(r"shared_storage += true", str(made))) == (lab.storage_gib > 0), (
+        template = lab and (ROOT / "terraform/stacks" / lab.template / "main.tf").read_text(encoding="utf-8")
+        assert not lab or bool(re.search(r"shared_storage += true", str(template))) == (lab.storage_gib > 0), (
             f"storage of module {module.id}"
         )

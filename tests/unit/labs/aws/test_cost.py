@@ -35,13 +35,13 @@ def test_cost_of_an_account_that_does_not_answer_is_that_of_the_ledger(context: 
 
 
 def test_cost_of_a_run_on_a_destroyed_lab_comes_from_its_receipt(context: Context) -> None:
-    began, ended = ledger.now() - timedelta(hours=3), ledger.now() - timedelta(hours=1)
+    began, end_time = ledger.now() - timedelta(hours=3), ledger.now() - timedelta(hours=1)
     lab = deployment_of()
     rate = Rate(usd_per_hour=Decimal(2), source="a list", date="2026-11-21")
     node = Charge(what="a node", kind="instance", rate=rate, item="i-1", stack=lab.uid, module="9", since=began)
     ledger.update(context.paths.ledger, lab.uid, [node], began)
-    ledger.update(context.paths.ledger, lab.uid, [], ended)
-    start, end = began.isoformat(), ended.isoformat()
+    ledger.update(context.paths.ledger, lab.uid, [], end_time)
+    start, end = began.isoformat(), end_time.isoformat()
     receipt = Receipt(stack=lab.stack, uid=lab.uid, module="9", mode="aws", created=start, destroyed=end)
     write_record(context.paths.receipts / "one.json", receipt)
     half_hour = (began + timedelta(minutes=30)).isoformat()

@@ -47,9 +47,9 @@ def test_route_takes_every_zone_then_every_sibling_that_is_allowed_once() -> Non
         zone_offers=offers(g4dn_xlarge="abc", t3_medium="ac"), instance_types=("g4dn.xlarge",), with_types=("t3.medium",)
     )
     assert walk(route, NO_ROOM) == ["a g4dn.xlarge", "c g4dn.xlarge"], "the head has to be there as well"
-    named = failures.classify("InsufficientInstanceCapacity", f"You can currently get g4dn.xlarge capacity by choosing {C}.")
+    failure = failures.classify("InsufficientInstanceCapacity", f"You can currently get g4dn.xlarge capacity by choosing {C}.")
     route = Route(zone_offers=offers(g4dn_xlarge="abc"), instance_types=("g4dn.xlarge",))
-    assert walk(route, named)[:2] == ["a g4dn.xlarge", "c g4dn.xlarge"], "a zone that AWS names comes first"
+    assert walk(route, failure)[:2] == ["a g4dn.xlarge", "c g4dn.xlarge"], "a zone that AWS names comes first"
 
 
 def test_route_tries_everywhere_together_then_apart() -> None:
@@ -67,8 +67,8 @@ def test_route_tries_everywhere_together_then_apart() -> None:
 def test_route_leaves_out_a_placement_group_that_fails(code: str, message: str) -> None:
     failure = failures.classify(code, message)
     route = Route(zone_offers=offers(g4dn_xlarge="ab"), instance_types=("g4dn.xlarge",))
-    here = Placement(zone=B, instance_type="g4dn.xlarge", placement_group=True)
-    assert route.choose_next(here, failure) == replace(here, placement_group=False)
+    placement = Placement(zone=B, instance_type="g4dn.xlarge", placement_group=True)
+    assert route.choose_next(placement, failure) == replace(placement, placement_group=False)
 
 
 NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the placement group"
@@ -77,8 +77,8 @@ NO_GROUP = "You are not authorized to perform: ec2:CreatePlacementGroup on the p
 @pytest.mark.parametrize(("code", "message"), [("VcpuLimitExceeded", "no"), ("UnauthorizedOperation", NO_GROUP)])
 def test_route_ends_at_any_other_failure(code: str, message: str) -> None:
     route = Route(zone_offers=offers(g4dn_xlarge="abc"), instance_types=("g4dn.xlarge",))
-    here = Placement(zone=A, instance_type="g4dn.xlarge", placement_group=True)
-    assert route.choose_next(here, failures.classify(code, message)) is None
+    placement = Placement(zone=A, instance_type="g4dn.xlarge", placement_group=True)
+    assert route.choose_next(placement, failures.classify(code, message)) is None
 
 
 def test_classify_failure_takes_the_final_one_of_several_errors() -> None:

@@ -74,10 +74,10 @@ def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> 
         assert phase() == "creating", "before anything is made"
     assert phase() == "ready"
 
-    with pytest.raises(InfrastructureError) as failed, failure_report.record_outcome(context, deployment, TYPED):
+    with pytest.raises(InfrastructureError) as first_error, failure_report.record_outcome(context, deployment, TYPED):
         raise InfrastructureError("the set-up failed", hint="look at the log")
-    assert failed.value.what == f"the set-up failed\n{existing}"
-    assert failed.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
+    assert first_error.value.what == f"the set-up failed\n{existing}"
+    assert first_error.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
     assert phase() == "failed"
 
     with (

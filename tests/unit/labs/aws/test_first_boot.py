@@ -33,8 +33,8 @@ def test_wait_reports_each_step_until_the_marker_is_there(tmp_path: Path) -> Non
         ("node0: driver", "started"),
         ("node0: driver", "done"),
     ]
-    [done] = [event for event in events if isinstance(event, NodeEvent)]
-    assert (done.ok, done.detail) == (True, "1 x Tesla T4, driver 595.71")
+    [node_event] = [event for event in events if isinstance(event, NodeEvent)]
+    assert (node_event.ok, node_event.detail) == (True, "1 x Tesla T4, driver 595.71")
 
 
 def test_wait_connects_again_when_a_busy_boot_loses_the_connection(tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_wait_connects_again_when_a_busy_boot_loses_the_connection(tmp_path: Pat
     script = iter([*["lost"] * 5, "\nstep\ndriver\n", *["lost"] * 5, f"\nready\n{READY}\n"])
 
     def answer(node: Node, _command: str) -> CommandResult:
-        if (said := next(script, "lost")) == "lost":
+        if (output := next(script, "lost")) == "lost":
             raise UnreachableError(f"{node.name} stopped answering", hint="")
-        return make_completed(said)
+        return make_completed(output)
 
     fleet = fleet_of(answer, node("node0"))
     assert first_boot.wait(context, fleet, pause_s=0.0)["node0"].gpus == ["Tesla T4"]

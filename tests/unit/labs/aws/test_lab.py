@@ -14,6 +14,6 @@ def test_variables_are_flat_for_the_files_of_0_1(context: Context) -> None:
     old = context.paths.stack(deployment.stack).terraform / "variables.tf"
     old.parent.mkdir(parents=True)
     old.write_text('variable "zone" {}\n')
-    given = variables(context, deployment)
-    assert {"zone", "node_count", "tags"} <= given.keys()
-    assert "lab" not in given
+    flat_variables = variables(context, deployment)
+    assert {"zone", "node_count", "tags"} <= flat_variables.keys()
+    assert "lab" not in flat_variables

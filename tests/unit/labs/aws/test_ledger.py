@@ -136,13 +136,13 @@ def test_read_loses_nothing_beside_a_torn_line(path: Path, torn: bytes) -> None:
 
 def test_update_keeps_what_was_written_when_the_disk_is_full(path: Path) -> None:
     begin(path, [charge("i-1", "1")], T0)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+    old_limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, old_limits[1]))
     try:
         with pytest.raises(StorageError, match="no space"):
             begin(path, [charge("i-2", "1")], T0)
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, old_limits)
     assert read(path).total(T0 + HOUR) == 1
     assert read(path).damaged == 1
     begin(path, [charge("i-2", "1")], T0)
@@ -174,10 +174,10 @@ def charge_of(item: str, kind: str, since: datetime) -> Charge:
     return Charge(item=item, kind=kind, what=kind, stack="s-1", module="3", rate=RATE, since=since)  # type: ignore[arg-type]  # a word
 
 
-def instance(item: str, state: str, ended: datetime | None) -> CloudInstance:
+def instance(item: str, state: str, end_time: datetime | None) -> CloudInstance:
     return CloudInstance(
         id=item, node="node0", instance_type="g4dn.xlarge", region=REGION, zone="us-east-2a", market="on-demand",
-        state=state, launched=NOW - timedelta(hours=3), ended=ended, reason="Spot instance termination", stack="s-1",
+        state=state, launched=NOW - timedelta(hours=3), ended=end_time, reason="Spot instance termination", stack="s-1",
     )  # fmt: skip
 
 
@@ -199,17 +199,17 @@ def settle(
 
 
 def test_settle_ends_a_disk_with_the_instance_that_it_began_with(context: Context) -> None:
-    began, ended = NOW - timedelta(hours=3), NOW - timedelta(hours=1)
-    other = began + timedelta(minutes=30)
+    began, end_time = NOW - timedelta(hours=3), NOW - timedelta(hours=1)
+    disk_start = began + timedelta(minutes=30)
     whole = [
         charge_of("i-1", "instance", began),
         charge_of("vol-1", "disk", began + timedelta(seconds=2)),
-        charge_of("vol-2", "disk", other),
+        charge_of("vol-2", "disk", disk_start),
     ]
     settle(context, whole, [])
-    bill = settle(context, [whole[2]], [instance("i-1", "terminated", ended)])
+    bill = settle(context, [whole[2]], [instance("i-1", "terminated", end_time)])
     spans = {span.charge.item: span for span in bill.spans}
-    assert abs((spans["vol-1"].ended or NOW) - ended) < timedelta(seconds=1)
+    assert abs((spans["vol-1"].ended or NOW) - end_time) < timedelta(seconds=1)
     assert spans["vol-1"].reason == "Spot instance termination"
     assert spans["vol-2"].ended is None
 

@@ -37,8 +37,8 @@ def test_write_and_remove_change_a_file_on_the_node(link: ScriptedLink, tmp_path
 
 
 def test_idle_is_what_the_agent_wrote_last() -> None:
-    written = b'{"now": 5.0, "busy": ["ssh", "a\\u001b"], "ends_at": null}'
-    answers = [written, b""]
+    content = b'{"now": 5.0, "busy": ["ssh", "a\\u001b"], "ends_at": null}'
+    answers = [content, b""]
     link = ScriptedLink(node("node1"), lambda _node, _command: CommandResult(code=0, stdout=answers.pop(0), stderr=b""))
     report = node_files.idle(link)
     assert report is not None

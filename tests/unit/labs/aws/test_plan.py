@@ -63,9 +63,11 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
     [choice] = fitting.now
     assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
     assert "2 nodes, not 3" in fitting.notes[0]
-    typed = fit(limits, [cluster], is_fixed=True)
-    assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
-    assert (typed.fewer, fitting.fewer) == (2, 0)
+    fixed_fit = fit(limits, [cluster], is_fixed=True)
+    assert [choice.nodes for choice in fixed_fit.now] == [3], (
+        "what somebody typed stays; the preflight says that it does not fit"
+    )
+    assert (fixed_fit.fewer, fitting.fewer) == (2, 0)
     limits[G] = 4
     [little] = fit(limits, [cluster]).now
     assert little.nodes == 3

@@ -16,6 +16,6 @@ def test_is_forgotten_when_terraform_would_create_what_exists(context: Context) 
     lab: Any = SimpleNamespace(terraform=terraform, paths=paths, find_resources=lambda: [node])
     plan = plan_of(choice_of(context.catalog.module("3")), deployment_of())
     plan.lab = lab
-    for action, forgotten in (("create", True), ("update", False)):
+    for action, expected in (("create", True), ("update", False)):
         plan.changes = [(action, "aws_instance.node[0]")]
-        assert _is_forgotten(plan) is forgotten
+        assert _is_forgotten(plan) is expected

@@ -63,18 +63,18 @@ def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
 
 def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:
     lab = deployment_of("2")
-    lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
-    assert select_lab_instances(lab, lost) == lost, "what nobody knows yet is told"
+    lost_instances = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
+    assert select_lab_instances(lab, lost_instances) == lost_instances, "what nobody knows yet is told"
     lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
-    assert [reason.node for reason in select_lab_instances(lab, lost)] == ["node1"]
+    assert [reason.node for reason in select_lab_instances(lab, lost_instances)] == ["node1"]
 
 
 def test_find_lost_nodes_names_those_that_the_account_no_longer_has(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = deployment_of(expires=DEADLINE.isoformat())
     lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1"), node("node2")))
-    listed = [instance(USER, None, "stopped"), replace(instance(SPOT, 0), node="node1")]
+    cloud_instances = [instance(USER, None, "stopped"), replace(instance(SPOT, 0), node="node1")]
     monkeypatch.setattr(termination_reason, "account_of", lambda _environ, _lab: None)
-    monkeypatch.setattr(instances, "find", lambda _account, stack: listed)
+    monkeypatch.setattr(instances, "find", lambda _account, stack: cloud_instances)
     assert find_lost_nodes(context, lab) == {
         "node1": "node1 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC",
         "node2": "node2: AWS no longer lists it",

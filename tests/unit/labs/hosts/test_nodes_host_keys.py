@@ -30,9 +30,12 @@ def test_explain_other_key_says_how_to_forget_the_old_one(host_keys: tuple[str, 
 
 
 def test_pin_host_keys_asks_before_it_trusts_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, new = replace(NODE, name="node0", host_key="ssh-ed25519 AAAA"), replace(NODE, name="node1", typed="h1", host_key="")
+    known_host, new = (
+        replace(NODE, name="node0", host_key="ssh-ed25519 AAAA"),
+        replace(NODE, name="node1", typed="h1", host_key=""),
+    )
     monkeypatch.setattr(nodes, "fetch_host_key", lambda _node: ("ssh-ed25519 BBBB", "SHA256:b"))
     with pytest.raises(UnknownHosts) as caught:
-        nodes.pin_host_keys([known, new], trust=[])
+        nodes.pin_host_keys([known_host, new], trust=[])
     assert [(stranger.typed, stranger.fingerprint) for stranger in caught.value.strangers] == [("h1", "SHA256:b")]
-    assert nodes.pin_host_keys([known, new], trust=["SHA256:b"]) == [known, replace(new, host_key="ssh-ed25519 BBBB")]
+    assert nodes.pin_host_keys([known_host, new], trust=["SHA256:b"]) == [known_host, replace(new, host_key="ssh-ed25519 BBBB")]

@@ -57,10 +57,10 @@ def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, d
         requests.append(words)
         return mark_unpacked(context)
 
-    other = replace(DEBIAN, unpack=unpack)
+    computer = replace(DEBIAN, unpack=unpack)
     first, second = deployment, deepcopy(deployment)
-    choose(context, first, "slurm", None, unpack=True, computer=other)
-    choose(context, second, "slurm", None, computer=other)
+    choose(context, first, "slurm", None, unpack=True, computer=computer)
+    choose(context, second, "slurm", None, computer=computer)
     assert requests == [LACKING]
     folder = str(packages.cache_folder(context.environ) / "22.05.8")
     assert first.variables.layer == second.variables.layer == folder
@@ -71,8 +71,8 @@ def test_choose_takes_a_slurm_that_is_installed(context: Context, deployment: Lo
     heard: list[object] = []
     context = context.watched_by(heard.append)
     deployment.variables.layer = "/what/it/stood/on"
-    other = Computer(require=lambda **_wanted: None, unpackable=list)
-    choose(context, deployment, "slurm", None, unpack=True, computer=other)
+    computer = Computer(require=lambda **_wanted: None, unpackable=list)
+    choose(context, deployment, "slurm", None, unpack=True, computer=computer)
     assert deployment.variables.layer == ""
     assert [event.text for event in heard if isinstance(event, Note)] == [
         "Slurm is installed here: --unpack-slurm has nothing to do"

@@ -52,7 +52,7 @@ def test_open_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> 
     (learning.folder(record) / "edited/source.py").unlink()
     seal(runs.files_of(learning.open_context().paths, record), "local")
     output = learning.types("grade", "--open", str(learning.hand_in("second.zip")), "--exercise", "1.1").out
-    assert "edited, and no copy of it is with the run" in output
+    assert "edited, but the run has no copy of it" in output
 
 
 def test_open_of_a_run_without_edits_has_no_diff(learning: Learning) -> None:

@@ -15,9 +15,11 @@ def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) 
     record, second_run = (learning.record(metrics=METRICS | {"wet": wet}) for wet in (True, False))
     context = learning.open_context()
     exercise = context.catalog.exercise("1.1")[1]
-    same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, second_run))
+    same, second_checks = (
+        [asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, second_run)
+    )
     assert compare_checks(context, exercise, record, same) == ""
-    assert compare_checks(context, exercise, record, other) == "check wet: passed in the bundle, failed when rerun"
+    assert compare_checks(context, exercise, record, second_checks) == "check wet: passed in the bundle, failed when rerun"
     assert compare_checks(context, exercise, second_run, same) == "check wet: failed in the bundle, passed when rerun"
     new = [*same, {"id": "one-group", "verdict": "failed", "evidence": "logic"}]
     assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed when rerun"
@@ -36,8 +38,8 @@ def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) 
     environment.pop("PYTHONUSERBASE", None)
     workspace = str(learning.workspace)
     assert environment == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "HOME": str(home), "GPUCOURSE_WORKSPACE": workspace}
-    there = {path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()}
-    assert there == {".config/gpucourse/trusted.json"}
+    names = {path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()}
+    assert names == {".config/gpucourse/trusted.json"}
     assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
 
 
@@ -50,9 +52,9 @@ def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
     output = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "hidden words" not in output
     assert "helper.py" in output
-    assert "edited, and no copy of it is with the run" in output
+    assert "edited, but the run has no copy of it" in output
     result = learning.types("grade", "--rerun", str(path), "--yes", code=3)
-    assert "helper.py was edited, and is not in the bundle" in " ".join(result.out.split())
+    assert "helper.py was edited but is not in the bundle" in " ".join(result.out.split())
     exercise = learning.context.catalog.exercise("1.1")[1]
     record = learning.record(edited=evil, parameters=parameters)
     assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"

@@ -8,7 +8,7 @@ from gpucourse.local.machines import link
 
 
 @pytest.mark.parametrize(
-    ("text", "bits", "delay", "again"),
+    ("text", "bits", "delay", "canonical_text"),
     [
         ("1gbit", 10**9, 0.0, "1gbit"),
         ("100mbit", 10**8, 0.0, "100mbit"),
@@ -17,9 +17,9 @@ from gpucourse.local.machines import link
         ("10gbit,500us", 10**10, 0.5, "10gbit,0.5ms"),
     ],
 )
-def test_parse_reads_a_link_and_str_writes_it(text: str, bits: int, delay: float, again: str) -> None:
+def test_parse_reads_a_link_and_str_writes_it(text: str, bits: int, delay: float, canonical_text: str) -> None:
     speed = link.parse(text)
-    assert (speed.bits, speed.delay_ms, str(speed)) == (bits, delay, again)
+    assert (speed.bits, speed.delay_ms, str(speed)) == (bits, delay, canonical_text)
     assert link.parse(str(speed)) == speed
 
 
@@ -32,7 +32,7 @@ def test_parse_refuses_what_is_no_link(text: str) -> None:
 
 
 def test_shape_lays_the_delay_on_one_of_two_ways() -> None:
-    both = [link.shape(link.parse("1gbit,2ms"), "eth0", delayed=delayed) for delayed in (True, False)]
-    assert [len(lines) for lines in both] == [2, 1]
-    assert "rate 1000000000bit" in both[0][0]
-    assert both[0][1].endswith("netem delay 2ms limit 100000")
+    shapes = [link.shape(link.parse("1gbit,2ms"), "eth0", delayed=delayed) for delayed in (True, False)]
+    assert [len(lines) for lines in shapes] == [2, 1]
+    assert "rate 1000000000bit" in shapes[0][0]
+    assert shapes[0][1].endswith("netem delay 2ms limit 100000")

@@ -115,11 +115,11 @@ def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_pa
     environ = answers(complaint="E: Unable to locate package slurmctld", later=CLOSURE)
     heard: list[Event] = []
     packages.unpack(environ, WANTED, heard.append)
-    update, again = notes(tmp_path)[1:3]
+    update, install = notes(tmp_path)[1:3]
     folder = packages.cache_folder(environ)
     assert update.startswith(f"apt-get -q -o Dir::State::Lists={folder}/.new-")
     assert update.endswith(" update")
-    assert again.endswith(" install -s --no-install-recommends munge slurmctld slurmd")
+    assert install.endswith(" install -s --no-install-recommends munge slurmctld slurmd")
     assert "apt's lists" in " ".join(event.text for event in heard if isinstance(event, Note))
     assert list_left(environ) == ["22.05.8", "lock"]
 

@@ -19,8 +19,8 @@ def test_install_command_names_the_library_of_slurm() -> None:
 
 
 def test_require_names_the_command_that_installs_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {"ip", "sshd", "unshare"}
-    monkeypatch.setattr(shutil, "which", lambda name, path="": name if name in there else None)
+    programs = {"ip", "sshd", "unshare"}
+    monkeypatch.setattr(shutil, "which", lambda name, path="": name if name in programs else None)
     monkeypatch.setattr(sys, "platform", "linux")
     with pytest.raises(requirements.Lacking, match="slurmctld") as caught:
         requirements.require(slurm=True)
@@ -29,10 +29,12 @@ def test_require_names_the_command_that_installs_slurm(monkeypatch: pytest.Monke
 
 
 def test_require_accepts_programs_of_unpacked_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    there = {"unshare"}
+    programs = {"unshare"}
 
     def which(name: str, path: str = "") -> str | None:
-        return name if name in there or (str(tmp_path) in path and name in {"sshd", "slurmctld", "slurmd", "sbatch"}) else None
+        return (
+            name if name in programs or (str(tmp_path) in path and name in {"sshd", "slurmctld", "slurmd", "sbatch"}) else None
+        )
 
     monkeypatch.setattr(shutil, "which", which)
     monkeypatch.setattr(sys, "platform", "linux")

@@ -10,15 +10,15 @@ from gpucourse.local.one_host import ports
 
 
 def test_choose_ports_keeps_ports_that_are_free() -> None:
-    chosen = ports.choose_ports(["slurmctld", "node1", "node2"], {}, ())
-    assert len(set(chosen.values())) == 3
-    assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ()) == chosen
-    with socket.create_server(("127.0.0.1", chosen["node1"])):
-        assert not ports.is_free(chosen["node1"])
-        second = ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ())
-        assert {name for name, port in chosen.items() if second[name] != port} == {"node1"}
-        assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, {"node1"}) == chosen  # it listens there itself
-    assert set(ports.choose_ports(["slurmctld", "node1"], chosen, ())) == {"slurmctld", "node1"}
+    port_map = ports.choose_ports(["slurmctld", "node1", "node2"], {}, ())
+    assert len(set(port_map.values())) == 3
+    assert ports.choose_ports(["slurmctld", "node1", "node2"], port_map, ()) == port_map
+    with socket.create_server(("127.0.0.1", port_map["node1"])):
+        assert not ports.is_free(port_map["node1"])
+        second = ports.choose_ports(["slurmctld", "node1", "node2"], port_map, ())
+        assert {name for name, port in port_map.items() if second[name] != port} == {"node1"}
+        assert ports.choose_ports(["slurmctld", "node1", "node2"], port_map, {"node1"}) == port_map  # it listens there itself
+    assert set(ports.choose_ports(["slurmctld", "node1"], port_map, ())) == {"slurmctld", "node1"}
 
 
 def test_choose_ports_raises_when_none_is_free() -> None:

@@ -52,7 +52,7 @@ def test_store_of_a_master_gets_a_socket_on_loopback(distributed: Any) -> None:
 
 
 def test_store_raises_the_error_of_torch_for_a_port_in_use(distributed: Any) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(DistNetworkError, match=f"port: {port}, .*EADDRINUSE"):
             distributed.TCPStore("127.0.0.1", port, 2, True)

@@ -21,8 +21,8 @@ def begin(run_id: str) -> tuple[Job, Path]:
     job.write("job.json", {"files": files})
     store.lay_out(files, job.path("work"))
     Path(job.path("started")).touch()
-    later = Path(job.path("started")).stat().st_mtime_ns + 10**9  # the clock of a disk is coarse
-    os.utime(job.path("started"), ns=(later - 10**6, later - 10**6))
+    mtime_ns = Path(job.path("started")).stat().st_mtime_ns + 10**9  # the clock of a disk is coarse
+    os.utime(job.path("started"), ns=(mtime_ns - 10**6, mtime_ns - 10**6))
     return job, Path(job.path("work"))
 
 
@@ -34,5 +34,5 @@ def write_later(path: Path, data: bytes, mode: str = "wb") -> None:
     """Write a file as a script does some seconds after the start."""
     with path.open(mode) as file:
         file.write(data)
-    later = path.stat().st_mtime_ns + 2 * 10**9
-    os.utime(path, ns=(later, later))
+    mtime_ns = path.stat().st_mtime_ns + 2 * 10**9
+    os.utime(path, ns=(mtime_ns, mtime_ns))

@@ -48,8 +48,8 @@ def test_find_installed_gives_a_missing_package_no_version(place: Path) -> None:
 
 def test_free_ports_leaves_out_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        taken = server.getsockname()[1]
-        assert machine.free_ports(taken, taken, 1) == []
+        port = server.getsockname()[1]
+        assert machine.free_ports(port, port, 1) == []
         assert len(machine.free_ports(20000, 60000, 2)) == 2
 
 

@@ -32,8 +32,8 @@ def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None
     folder = store_folder.parent / "jobs" / ".removed-20250101-000000-otter"
     folder.mkdir()
     prune.prune(ids[1:])
-    there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
-    assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
+    names = {path.name for path in (store_folder.parent / "jobs").iterdir()}
+    assert names == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
 UNSENT = [

@@ -48,10 +48,10 @@ def test_make_uses_a_short_path_itself(job: Job, links: str) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "folder", "file"])
 def test_make_leaves_what_another_user_put_there(job: Job, links: str, kind: str, tmp_path: Path) -> None:
-    link, theirs = Path(scratch.link_of(job, links)), tmp_path / "theirs"
-    theirs.mkdir()
+    link, foreign_folder = Path(scratch.link_of(job, links)), tmp_path / "theirs"
+    foreign_folder.mkdir()
     if kind == "link":
-        link.symlink_to(theirs)
+        link.symlink_to(foreign_folder)
     elif kind == "folder":
         link.mkdir()
     else:

@@ -22,8 +22,8 @@ def test_build_makes_every_page_that_a_link_leads_to(learning: Learning) -> None
             place, _, anchor = link.partition("#")
             target = Path("/", name).parent.joinpath(place).resolve().relative_to("/").as_posix() if place else name
             assert target in pages, f"{name} leads to {link}"
-            inside = ids if target == name else {attributes.get("id") for _, attributes in Reader(pages[target]).tags}
-            assert not anchor or anchor in inside, f"{name} leads to {link}"
+            target_ids = ids if target == name else {attributes.get("id") for _, attributes in Reader(pages[target]).tags}
+            assert not anchor or anchor in target_ids, f"{name} leads to {link}"
 
 
 def test_build_shows_the_progress_and_the_checks_tables_and_logs_of_a_run(learning: Learning) -> None:

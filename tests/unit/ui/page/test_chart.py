@@ -15,9 +15,9 @@ from gpucourse.ui.page.chart import HEIGHT, WIDTH, draw_chart
 NAME = '<b>"&'
 
 
-def plot(**other: Any) -> Plot:
+def plot(**changes: Any) -> Plot:
     fields = {"file": "p", "title": NAME, "kind": "line", "rows": "metrics.rows", "x": "n", "x_title": NAME, "y_title": NAME}
-    return Plot(**(fields | {"series": (Series(key="y", label=NAME, low="low", high="high"),)} | other))
+    return Plot(**(fields | {"series": (Series(key="y", label=NAME, low="low", high="high"),)} | changes))
 
 
 def draw(plot_of: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None) -> ET.Element:
@@ -42,21 +42,22 @@ def test_draw_chart_says_the_value_and_spread_of_each_point() -> None:
     ids=str,
 )
 @pytest.mark.parametrize(
-    "other", [{"log_x": True, "log_y": True}, {"kind": "bar"}, {"x": "bytes", "log_x": True}, {"ideal": True}]
+    "changes", [{"log_x": True, "log_y": True}, {"kind": "bar"}, {"x": "bytes", "log_x": True}, {"ideal": True}]
 )
-def test_draw_chart_keeps_its_marks_inside(values: list[float], other: dict[str, Any]) -> None:
-    if other.get("log_y"):  # what is not above 0 has no place there
+def test_draw_chart_keeps_its_marks_inside(values: list[float], changes: dict[str, Any]) -> None:
+    if changes.get("log_y"):  # what is not above 0 has no place there
         values = [value for value in values if value > 0] or [1.0]
-    if other.get("kind") == "bar" and len(values) > 100:
+    if changes.get("kind") == "bar" and len(values) > 100:
         values = values[:100]
     chart = draw(
-        plot(**other), *({"n": index, "bytes": 2**index if index < 60 else index, "y": y} for index, y in enumerate(values, 1))
+        plot(**changes),
+        *({"n": index, "bytes": 2**index if index < 60 else index, "y": y} for index, y in enumerate(values, 1)),
     )
     assert 0 < len(titles(chart)) <= len(values)
     for mark in chart.iter():
-        for names, most in ((("cx", "x", "x1"), WIDTH), (("cy", "y", "y1", "y2"), HEIGHT)):
+        for names, limit in ((("cx", "x", "x1"), WIDTH), (("cy", "y", "y1", "y2"), HEIGHT)):
             for name in names:
-                assert -40 <= float(mark.attrib.get(name, 0)) <= most, mark.attrib
+                assert -40 <= float(mark.attrib.get(name, 0)) <= limit, mark.attrib
 
 
 def test_draw_chart_puts_words_under_bars_and_the_ideal_beside_them() -> None:

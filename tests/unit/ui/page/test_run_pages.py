@@ -31,4 +31,4 @@ def test_page_of_a_run_shows_edits_folded_and_escaped(learning: Learning) -> Non
     assert "\x1b" not in page
     assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
     file.unlink()
-    assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited_run.id}.html"]
+    assert "edited, but the run has no copy of it" in pages_of(learning)[f"runs/1.1/{edited_run.id}.html"]

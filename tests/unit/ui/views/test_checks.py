@@ -7,12 +7,12 @@ from tests.unit.ui.examples import RESULTS, VERDICT
 
 
 def test_list_open_checks_names_the_first_and_counts_the_others() -> None:
-    many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
-    lines = [cell.text for cell in checks.list_open_checks(many)]
+    long_verdict = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
+    lines = [cell.text for cell in checks.list_open_checks(long_verdict)]
     assert lines[0] == "✗ The sum: 2; expected 3 [sum]"
     assert "✗ and 6 more did not pass" in lines
     assert lines[-2:] == ["– Bandwidth: not measured, needs a GPU", "– and 7 more were not measured"]
-    assert checks.list_open_checks(many, brief=True)[-1].text == "– 9 checks not measured: needs a GPU"
+    assert checks.list_open_checks(long_verdict, brief=True)[-1].text == "– 9 checks not measured: needs a GPU"
 
 
 def test_count_checks_has_a_number_for_each_verdict() -> None:

@@ -14,7 +14,7 @@ from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with, plan_of
 
 
-def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
+def proposal_of(tmp_path: Path, *gpus: str, later_gpus: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     plans = []
@@ -25,7 +25,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget:
         plans.append(plan)
     return PricedProposal(
         plans=plans,
-        later=[choice_of(module, gpu=gpu) for gpu in later],
+        later=[choice_of(module, gpu=gpu) for gpu in later_gpus],
         findings=[
             Finding(what="spot role", state="warning", detail="there is none yet", mend="aws iam ..."),
             Finding(what="costs", state="warning", detail="said elsewhere", kind="price"),
@@ -56,7 +56,7 @@ def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
 
 
 def test_quote_puts_off_what_the_quota_does_not_hold(tmp_path: Path) -> None:
-    text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later=("l4",))), width=80).split())
+    text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later_gpus=("l4",))), width=80).split())
     assert "T4 now, L4 after it" in text
     assert "gpucourse destroy 3 --gpu t4, then this command again with --gpu l4" in text
 

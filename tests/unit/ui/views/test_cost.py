@@ -18,13 +18,13 @@ def test_cost_with_everything_and_with_nothing() -> None:
     running = Running(
         stack="03-aws-t4", module="3", usd_per_hour=Decimal("1.54"), usd=Decimal(2), expires=END, usd_to_end=Decimal(3)
     )
-    lost = Running(stack="c0ffee-1", module="3", usd_per_hour=Decimal(1), usd=Decimal(1))
+    lost_lab = Running(stack="c0ffee-1", module="3", usd_per_hour=Decimal(1), usd=Decimal(1))
     bill = BilledCost(
         first=date(2026, 11, 1), until=date(2026, 11, 22), services=(("EC2 - Other", Decimal("0.25")),), requests=1, final=False
     )
     everything = Cost(
         usd=Decimal(3), usd_per_hour=Decimal(2), usd_to_end=Decimal(12), budget_usd=Decimal(10), left_usd=Decimal(7),
-        running=[running, lost],
+        running=[running, lost_lab],
         modules=[CostPart(name="3", usd=Decimal(3), title="Parallel computing")],
         exercises=[CostPart(name="3.2", usd=Decimal("0.004"), hours=0.5)], kinds=[CostPart(name="instance", usd=Decimal(3))],
         sources=["EC2 on-demand prices of us-east-1, 2026-07-20"], warnings=["a warning"], billed=bill,

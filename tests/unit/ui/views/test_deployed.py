@@ -11,10 +11,10 @@ from tests.unit.labs.aws.fakes import deployment_of
 
 
 def test_deploy_result_on_aws_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
-    tried = PlacementAttempt(
+    attempt = PlacementAttempt(
         zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at=""
     )
-    deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
+    deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[attempt])
     result = DeployResult(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
     text = render(deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True), width=80)
     for words in ("lab of module 3 is ready", "$0.54 an hour (AWS Price List", "automatically in ", "Tried before", "no room"):

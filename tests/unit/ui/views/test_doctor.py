@@ -51,10 +51,10 @@ def test_account_with_the_price_of_each_module() -> None:
 
 
 def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
-    shown = text(doctor.account(make_examined(GOOD, DARK)))
-    assert "?  leftovers" in shown
-    assert "Ready." not in shown
-    assert "1 of 2 could not be checked, and may be missing too." in shown
+    page = text(doctor.account(make_examined(GOOD, DARK)))
+    assert "?  leftovers" in page
+    assert "Ready." not in page
+    assert "1 of 2 could not be checked, and may be missing too." in page
     output = text(doctor.account(make_examined(BAD, DARK)))
     assert "1 of 2 are missing. 1 of 2 could not be checked" in output
 

@@ -34,10 +34,10 @@ def test_code_drill_lists_the_faults_and_code_diagnosis_explains_the_right_one()
     fault = CodeFault(
         id="late", title="it is late", file="a.py", was="1", becomes="2", hints=("Look.", "Wait."), explanation="Time counts.",
     )  # fmt: skip
-    shown = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), {"late": fault}))
-    assert "late  it is late" in shown
-    assert "Then submit: gpucourse check 3.1 --diagnosis WORD" in shown
-    right = JudgedDiagnosis(right=True, fault=fault, hint="", copy=Path("/w/copy/a.py"))
-    shown = text(drill.code_diagnosis("3.1", right))
-    assert "Right. Time counts." in shown
-    assert "Repair it: /w/copy/a.py" in shown
+    page = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), {"late": fault}))
+    assert "late  it is late" in page
+    assert "Then submit: gpucourse check 3.1 --diagnosis WORD" in page
+    diagnosis = JudgedDiagnosis(right=True, fault=fault, hint="", copy=Path("/w/copy/a.py"))
+    page = text(drill.code_diagnosis("3.1", diagnosis))
+    assert "Right. Time counts." in page
+    assert "Repair it: /w/copy/a.py" in page

@@ -14,9 +14,9 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     result = DeployResult(
         deployment=deployment(), changes=changes, dry_run=True, seconds=1.0, healed=["terraform_data.node[1]"]
     )
-    shown = text(lab.deploy_plan(result))
-    assert "+    create   terraform_data.node[0]" in shown
-    assert "1 to create, 1 to replace." in shown
+    page = text(lab.deploy_plan(result))
+    assert "+    create   terraform_data.node[0]" in page
+    assert "1 to create, 1 to replace." in page
     output = text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 repaired)" in output
     assert output.splitlines()[-1] == "Next: gpucourse run 3.1"

@@ -34,7 +34,7 @@ def test_holdings_of_each_kind(state: Standing) -> None:
 
 def test_clean_result_names_what_is_left_and_how_to_remove_it() -> None:
     assert "2 resources removed; nothing is left." in render_page(leaks.clean_result(2, []))
-    left = CloudResource(kind="vpc", id="vpc-1", region="us-east-2", remove="aws ec2 delete-vpc", tags={}, note="in use")
-    page = render_page(leaks.clean_result(2, [left]))
+    leftover = CloudResource(kind="vpc", id="vpc-1", region="us-east-2", remove="aws ec2 delete-vpc", tags={}, note="in use")
+    page = render_page(leaks.clean_result(2, [leftover]))
     assert "in use" in page
     assert "Remove it by hand\naws ec2 delete-vpc" in page

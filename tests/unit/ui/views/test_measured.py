@@ -17,8 +17,8 @@ def test_measured_table_without_numbers_is_a_sentence(metrics: dict[str, object]
 
 
 def test_measured_table_counts_rows_beyond_its_limit() -> None:
-    table, more = measured_table(TIMES, {"rows": [{"n": 1, "ms": 1.0}] * (MAX_ROWS + 5)})
+    table, note = measured_table(TIMES, {"rows": [{"n": 1, "ms": 1.0}] * (MAX_ROWS + 5)})
     assert isinstance(table, Table)
     assert (len(table.rows), table.total) == (MAX_ROWS, MAX_ROWS + 5)
-    assert isinstance(more, Paragraph)
-    assert more.text.startswith("and 5 more rows")
+    assert isinstance(note, Paragraph)
+    assert note.text.startswith("and 5 more rows")

@@ -10,12 +10,12 @@ from gpucourse.ui.views.outlook import clock, outlook
 from tests.unit.ui.examples import END, aws_deployment
 
 
-def show(**other: object) -> dict[str, str]:
+def show(**fields: object) -> dict[str, str]:
     values: dict[str, object] = {
         "nodes": [], "instances": {}, "expires": END, "seconds_left": 7230.0, "cost_usd": Decimal("3.2"),
         "usd_per_hour": Decimal("1.5403"), "backstop": "armed",
     }  # fmt: skip
-    outlook_of = Outlook(**(values | other))  # type: ignore[arg-type]  # fields by name
+    outlook_of = Outlook(**(values | fields))  # type: ignore[arg-type]  # fields by name
     return {name: text_of(value) for name, value in outlook(aws_deployment(), outlook_of).pairs}
 
 

@@ -16,10 +16,10 @@ from tests.unit.ui.examples import EXERCISE, text
 PART = LearnerPart(id="double", title="Twice", file="my_double.py", write="Write double.")
 
 
-def show(verdict: Any, *, waited_s: float = 0.1, watched: bool = False, part: Any = None, **other: str) -> str:
-    result = PartResult(id="double", title="Twice", file="my_double.py", verdict=verdict, **other)  # type: ignore[arg-type]
-    tried = TriedPart(part=PART.model_copy(update=part), file=Path("my_double.py"), result=result, waited_s=waited_s)
-    return text(show_tried(EXERCISE, [tried], watched=watched))
+def show(verdict: Any, *, waited_s: float = 0.1, watched: bool = False, part: Any = None, **fields: str) -> str:
+    result = PartResult(id="double", title="Twice", file="my_double.py", verdict=verdict, **fields)  # type: ignore[arg-type]
+    attempt = TriedPart(part=PART.model_copy(update=part), file=Path("my_double.py"), result=result, waited_s=waited_s)
+    return text(show_tried(EXERCISE, [attempt], watched=watched))
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_list_parts_shows_the_state_and_the_file_of_each() -> None:
     exercise = EXERCISE.model_copy(update={"yours": (PART,)})
     result = PartResult(id="double", title="Twice", file="my_double.py", verdict="open")
     [part] = list_parts(exercise, [result], {"double": Path("/w/my_double.py")})
-    shown = text(View(blocks=(part,)))
+    page = text(View(blocks=(part,)))
     for words in ("Your part: Twice", "Write double.", "/w/my_double.py"):
-        assert words in shown
+        assert words in page
 
 
 def test_reset_shows_where_the_learners_files_are_now() -> None:
     assert "nothing was changed" in text(reset(Reset(exercise=EXERCISE, files={})))
-    shown = text(reset(Reset(exercise=EXERCISE, files={"a.py": Path("/w/kept/a.py"), "b.py": None})))
-    assert "/w/kept/a.py" in shown
-    assert "there was none" in shown
+    page = text(reset(Reset(exercise=EXERCISE, files={"a.py": Path("/w/kept/a.py"), "b.py": None})))
+    assert "/w/kept/a.py" in page
+    assert "there was none" in page

@@ -64,8 +64,8 @@ def test_launch_names_every_node_and_what_it_starts() -> None:
 def test_launch_shows_commands_that_can_be_pasted_into_a_shell() -> None:
     output = text(plan.launch(launch_plan()))
     pasted = output.split("ranks 0 to 1\n")[1].split("\n\n")[0]
-    done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=STUCK_S)
-    assert done.stdout.decode().split("\0")[:-1] == AWKWARD
+    process = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=STUCK_S)
+    assert process.stdout.decode().split("\0")[:-1] == AWKWARD
     environment = pasted.replace("printf '%s\\0'", "printenv AWKWARD #")
     result = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=STUCK_S)
     assert result.stdout == b"it's $HOME\n\n"

@@ -26,16 +26,16 @@ def test_questions_show_no_keys_and_no_explanations() -> None:
 
 
 def test_question_shows_its_number_and_its_choices() -> None:
-    shown = text(quiz.question(QUIZ, QUIZ.questions[1], 2))
-    assert shown.startswith("2 of 2 Rain\n")
-    assert "b. no" in shown
-    assert "it is." not in shown
+    page = text(quiz.question(QUIZ, QUIZ.questions[1], 2))
+    assert page.startswith("2 of 2 Rain\n")
+    assert "b. no" in page
+    assert "it is." not in page
 
 
 def test_result_explains_what_was_wrong() -> None:
     wet = AnswerResult(id="wet", kind="choice", text="", verdict="passed")
     answers = [wet, replace(wet, id="cold", verdict="failed")]
-    shown = text(quiz.result(QUIZ, answers, Tries()))
-    assert "1 of 2 right" in shown
-    assert "cold  cold it is." in shown
-    assert "wet it is." not in shown
+    page = text(quiz.result(QUIZ, answers, Tries()))
+    assert "1 of 2 right" in page
+    assert "cold  cold it is." in page
+    assert "wet it is." not in page

@@ -27,16 +27,16 @@ def test_runs_lists_states_and_details() -> None:
     assert "no runs yet" in text(run.runs([]))
 
 
-def result(run_record: RunRecord, **other: object) -> str:
+def result(run_record: RunRecord, **options: object) -> str:
     """Everything about the run."""
-    view = run.details(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+    view = run.details(run_record, RunPaths(Path("/w/runs/3.1/otter")), **options)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)
 
 
-def brief(run_record: RunRecord, **other: object) -> str:
+def brief(run_record: RunRecord, **options: object) -> str:
     """Return what `run` shows."""
-    view = results.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+    view = results.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **options)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)
 
@@ -46,7 +46,7 @@ def test_details_of_a_run_with_everything() -> None:
     output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
     refusals = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
     ended_run = record(outputs=output, output_files=9000, output_bytes=1 << 30, refused=refusals)
-    shown = result(ended_run, exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    page = result(ended_run, exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     for words in (
         "3.1 Hello",
         "3.1 Hello\n✗ failed in 12.3 s",
@@ -63,16 +63,16 @@ def test_details_of_a_run_with_everything() -> None:
         "outputs/node0/11.json\n           and 8988 more\n",
         "node1  ../../x  leads out of the folder",
     ):
-        assert words in shown, words
-    assert "What went wrong" not in shown
+        assert words in page, words
+    assert "What went wrong" not in page
 
 
 def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}]}
     output = [OutputFile(node="node0", path="outputs/node0/1.json", bytes=1024, sha256="")]
     refusals = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
-    shown = brief(record(outputs=output, refused=refusals), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
-    assert shown == (
+    page = brief(record(outputs=output, refused=refusals), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    assert page == (
         "3.1 Hello\n"
         "✗ failed in 12.3 s on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured\n"
         "\n"
@@ -94,9 +94,13 @@ def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
 
 
 def test_result_counts_many_checks_that_did_not_pass() -> None:
-    many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
+    long_verdict = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
     output = brief(
-        record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many, next_step="gpucourse next"
+        record(),
+        exercise=EXERCISE,
+        metrics={"rows": [{"n": 1, "ms": 1.0}] * 50},
+        verdict=long_verdict,
+        next_step="gpucourse next",
     )
     assert "✗ and 6 more did not pass" in output
     assert "– 9 checks not measured: needs a GPU" in output
@@ -136,8 +140,8 @@ def test_result_says_in_one_line_how_the_run_went(values: dict[str, object], wor
 
 def test_result_begins_with_a_wrong_part() -> None:
     part = PartResult(id="p", title="Mine", file="mine.py", verdict="failed", says="it doubles")
-    good = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
-    output = brief(record(), exercise=EXERCISE, verdict=good)
+    verdict = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
+    output = brief(record(), exercise=EXERCISE, verdict=verdict)
     assert output.splitlines()[1] == "✗ your part is wrong in 12.3 s on simulated nodes: 1 passed"
     assert "your part  wrong: it doubles" in output
 

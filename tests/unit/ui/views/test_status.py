@@ -16,13 +16,13 @@ def render_status(outlook: Outlook) -> str:
     )
 
 
-def outlook(**other: object) -> Outlook:
+def outlook(**fields: object) -> Outlook:
     values: dict[str, object] = {
         "nodes": [NodeHealth(node="node0", healthy=True, detail="running")], "instances": {"node0": "i-0123456789abcdef0"},
         "expires": END, "seconds_left": 7230.0, "cost_usd": Decimal("3.2"), "usd_per_hour": Decimal("1.5403"),
         "backstop": "AWS itself ends it at 2026-11-21 20:10 UTC",
     }  # fmt: skip
-    return Outlook(**(values | other))  # type: ignore[arg-type]  # fields by name
+    return Outlook(**(values | fields))  # type: ignore[arg-type]  # fields by name
 
 
 def test_status_of_an_unknown_lab_calls_it_neither_healthy_nor_broken() -> None:

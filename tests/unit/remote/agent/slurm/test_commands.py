@@ -76,9 +76,13 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
     assert not {*dropped} & {*environment}
     assert environment["SLURM_CLUSTERS"] == "big", "squeue and scancel look there, too"
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    inside = commands.environment()
-    assert {name for name in inside if name.startswith("SLURM_")} == {"SLURM_CONF", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"}
-    assert inside["SBATCH_ACCOUNT"] == "abc123"
+    job_variables = commands.environment()
+    assert {name for name in job_variables if name.startswith("SLURM_")} == {
+        "SLURM_CONF",
+        "SLURM_TIME_FORMAT",
+        "SLURM_CLUSTERS",
+    }
+    assert job_variables["SBATCH_ACCOUNT"] == "abc123"
 
 
 def test_describe_cluster_groups_nodes(script_slurm: Callable[..., Scripted]) -> None:

@@ -54,8 +54,8 @@ def test_note_changes_counts_many_tasks_and_names_those_that_failed(script_slurm
         {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
     ]
     answers = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
-    ended = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
-    script_slurm(sbatch="7\n", squeue=[answers, ended, ""], scontrol="")
+    final_rows = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
+    script_slurm(sbatch="7\n", squeue=[answers, final_rows, ""], scontrol="")
     submit.submit(spec(files=files))
     assert [event["job"] for event in watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
     Path(Job("r1").path("logs", "7_6-a.out")).touch()

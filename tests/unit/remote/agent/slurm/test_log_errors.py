@@ -37,14 +37,14 @@ def make_spec(wish: str) -> dict[str, Any]:
     return whole
 
 
-def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
+def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, write_errors: Callable[[Path], object]) -> str:
     """Return the log of a job that failed, after everything was looked at."""
     script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
     submit.submit(make_spec(wish))
     job = Job("r1")
     job_log = Path(job.path("logs", "7-node1.out"))
     job_log.write_text("step 1\n")
-    put(Path(job.path("work")))
+    write_errors(Path(job.path("work")))
     watch.look(job)
     watch.look(job)
     log.add_error_files(job, [{"job": "7", "file": "job"}])  # as after a look that was killed
@@ -54,14 +54,14 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callab
 
 @pytest.mark.parametrize("wish", ["err-%j.txt", "%x.txt"])
 def test_add_error_files_appends_an_error_file_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
-    told = run_to_the_end(script_slurm, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
-    assert told == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
+    output = run_to_the_end(script_slurm, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
+    assert output == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
 
 
 def test_add_error_files_appends_the_end_of_a_huge_error_file(script_slurm: Callable[..., Scripted]) -> None:
-    told = run_to_the_end(script_slurm, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
-    assert told.endswith("no such model\n")
-    assert len(told) < (1 << 20) + 100
+    output = run_to_the_end(script_slurm, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
+    assert output.endswith("no such model\n")
+    assert len(output) < (1 << 20) + 100
 
 
 @pytest.mark.parametrize("wish", ["/nowhere/e-%j", "e"])

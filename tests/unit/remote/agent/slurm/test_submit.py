@@ -16,13 +16,13 @@ from tests.unit.remote.scripted import Scripted, row, spec
 
 def test_submit_keeps_the_queue_and_cancels_the_last_job(script_slurm: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
-    early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
+    first_queue = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
     behind = row("1", "RUNNING", node="a") + row("2", "PENDING", "Priority") + row("3", "PENDING", "Priority")
-    later = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
+    third_queue = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
     last = row("1", "COMPLETED", node="a") + row("2", "COMPLETED", node="a") + row("3", "CANCELLED")
     cluster = script_slurm(
         sbatch=["1\n", "2\n", "3\n"],
-        squeue=[early, behind, later, "JOBID\n2 PD (Resources)\n", last],
+        squeue=[first_queue, behind, third_queue, "JOBID\n2 PD (Resources)\n", last],
         scancel="",
         scontrol="",
     )
@@ -50,8 +50,8 @@ def test_submit_goes_on_after_a_kill(script_slurm: Callable[..., Scripted]) -> N
     with pytest.raises(RuntimeError):
         submit.submit(spec(files=[file]))
     folder = Job("r1").folder
-    there = f"1|COMPLETED|2.1|{folder}\n2|PENDING|2.1|{folder}\n9|PENDING|2.1|/somewhere/else\n"
-    cluster = script_slurm(sbatch="3\n", squeue=there)
+    queue = f"1|COMPLETED|2.1|{folder}\n2|PENDING|2.1|{folder}\n9|PENDING|2.1|/somewhere/else\n"
+    cluster = script_slurm(sbatch="3\n", squeue=queue)
     submit.submit(spec(files=[file]))
     assert [entry["id"] for entry in jobs.list_submitted_jobs(Job("r1"))] == ["1", "2", "3"]
     assert cluster.count("sbatch") == 1
@@ -62,9 +62,9 @@ def test_request_end_finds_the_jobs_of_a_killed_submission(script_slurm: Callabl
     with pytest.raises(RuntimeError):
         submit.submit(spec())
     job = Job("r1")
-    there = f"5|PENDING|2.1|{job.folder}\n"
+    queue = f"5|PENDING|2.1|{job.folder}\n"
     cluster = script_slurm(
-        squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
+        squeue=[queue, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
     )
     assert watch.cancel(job, watch.request_end(job)) == "ended"
     assert ("scancel", "5") in cluster.asked

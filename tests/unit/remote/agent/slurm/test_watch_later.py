@@ -19,10 +19,14 @@ def listing(*jobs: tuple[str, str, str], folder: str = "work") -> str:
     return "".join(f"{job}|{state}|{name}|{Job('r1').path(folder)}\n" for job, state, name in jobs)
 
 
-def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **options: str) -> Scripted:
+def run_to_the_end(script_slurm: Callable[..., Scripted], later_queue: str, **options: str) -> Scripted:
     """Return a run whose only job has ended, with what squeue says of others then."""
     cluster = script_slurm(
-        sbatch="7\n", squeue=[row("7", "COMPLETED", node="a"), later], scontrol=details("7", "COMPLETED"), scancel="", **options
+        sbatch="7\n",
+        squeue=[row("7", "COMPLETED", node="a"), later_queue],
+        scontrol=details("7", "COMPLETED"),
+        scancel="",
+        **options,
     )
     submit.submit(spec())
     watch.look(Job("r1"))
@@ -87,9 +91,9 @@ def test_cancel_ends_later_jobs_and_what_they_submit(script_slurm: Callable[...,
     assert watch.cancel(Job("r1"), watch.request_end(Job("r1"))) == "ended"
     assert [words for words in cluster.asked if words[0] == "scancel"] == [("scancel", "8"), ("scancel", "8", "9")]
     assert Job("r1").read("exit.json")["later"] == []
-    before = cluster.count("squeue")
+    query_count = cluster.count("squeue")
     assert watch.request_end(Job("r1")) == []
-    assert cluster.count("squeue") == before, "nothing is asked of Slurm where nothing is left"
+    assert cluster.count("squeue") == query_count, "nothing is asked of Slurm where nothing is left"
 
 
 def test_cancel_names_a_later_job_that_does_not_end(script_slurm: Callable[..., Scripted]) -> None:

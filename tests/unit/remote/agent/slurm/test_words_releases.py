@@ -40,8 +40,8 @@ class Release:
     def queue(self, name: str) -> dict[str, dict[str, object]]:
         """Return the rows by role; those of the array's tasks by `array_0`."""
         roles = {number: role for role, number in self.jobs.items()}
-        named = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.read_answer(name)).items()}
-        return {f"{roles[number]}_{task}" if task else roles[number]: row for (number, task), row in named.items()}
+        rows_by_id = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.read_answer(name)).items()}
+        return {f"{roles[number]}_{task}" if task else roles[number]: row for (number, task), row in rows_by_id.items()}
 
     def nodes(self, name: str) -> str:
         """Return what sinfo said, with the columns of which deploy and status ask."""
@@ -121,7 +121,7 @@ def test_parse_failed_tasks_finds_the_first(release: Release) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "words"),
+    ("title", "words"),
     [
         ("sbatch --gres=gpu:2", "no set of nodes of this cluster can ever provide"),
         ("sbatch -p cpu", "no such partition"),
@@ -130,10 +130,10 @@ def test_parse_failed_tasks_finds_the_first(release: Release) -> None:
         ("sbatch --dependency=bogus:1", "Job dependency problem"),
     ],
 )
-def test_explain_calls_a_wrong_request_wrong_usage(release: Release, typed: str, words: str) -> None:
+def test_explain_calls_a_wrong_request_wrong_usage(release: Release, title: str, words: str) -> None:
     blocks = release.read_answer("refusals.txt").split("## ")[1:]
     sections = {block.partition("\n")[0]: block.partition("\n")[2] for block in blocks}
-    error = explain(HEAD, sections[typed])
+    error = explain(HEAD, sections[title])
     assert type(error) is UsageError
     assert words in error.what
     assert error.hint
