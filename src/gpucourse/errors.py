@@ -70,7 +70,7 @@ class GpucourseError(Exception):
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
-def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+def suggest(word: str, candidates: Iterable[str], *, cutoff: float = 0.5) -> str:
     """Return ` Did you mean a or b?` with the known names whose similarity to the word (0 to 1) is at least `cutoff`, nearest
     first; return an empty string if there are none. Names that are clearly less similar than the nearest one are left out. Case
     and leading dashes are ignored."""
@@ -78,7 +78,7 @@ def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
 
     matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
     ratios: dict[str, float] = {}
-    for name in known:
+    for name in candidates:
         matcher.set_seq1(name.lower().lstrip("-"))
         ratios[name] = matcher.ratio()
     nearest = max(ratios.values(), default=0.0)

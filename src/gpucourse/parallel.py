@@ -86,15 +86,15 @@ def _next(waiting: deque[int]) -> int | None:
         return None
 
 
-def _drop(waiting: deque[int], ended: Sequence[threading.Event]) -> None:
+def _drop(waiting: deque[int], end_events: Sequence[threading.Event]) -> None:
     """Mark the tasks that have not begun as ended, so that they are never started."""
     while (number := _next(waiting)) is not None:
-        ended[number].set()
+        end_events[number].set()
 
 
-def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:
+def _wait(end_events: Sequence[threading.Event], within_s: float | None) -> None:
     deadline = math.inf if within_s is None else time.monotonic() + within_s
-    for event in ended:
+    for event in end_events:
         # In slices: a Ctrl-C just before a wait begins does not interrupt it, and is handled only after the wait.
         while not event.wait(min(_SLICE_S, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
             pass

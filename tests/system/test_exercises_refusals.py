@@ -28,7 +28,7 @@ REFUSALS = [  # the exercise, the flags, the exit code, what is printed
     ("3.6", "--batch-size=12", 2, "must be a multiple of each of [1, 2, 4, 8]"),
     ("4.2", "--sizes=many", 2, "whole numbers with commas"),
     ("4.2", "--dtypes=float16,tf32", 1, "nothing was measured: cpu multiplies none of float16,tf32"),
-    ("4.3", "--model=tiny --input-len=1000 --output-len=100", 2, "together at most 1024, the longest of tiny"),
+    ("4.3", "--model=tiny --input-len=1000 --output-len=100", 2, "with --input-len at most 1024, the limit of tiny"),
     ("5.1", "--block=96", 2, "--block must be 32, 64, 128, 256, 512 or 1024"),
     ("5.2", "--steps=4", 2, "--steps must be at least 5"),
     ("5.3", "--n=96,100", 2, "--n 100: a multiple of 32"),

@@ -22,7 +22,7 @@ def find_key(text: str) -> str | None:
     """Return the public host key from the last boot in a console's text, as `ssh-ed25519 base64`, or None before its block is
     complete."""
     _earlier, begin, remainder = text.rpartition(BEGIN)
-    block, end, _later = remainder.partition(END)
+    block, end, _tail = remainder.partition(END)
     match = _KEY.search(block) if begin and end else None
     return match.group() if match else None
 

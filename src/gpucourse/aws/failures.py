@@ -90,15 +90,15 @@ def sentence(failure: Failure) -> str:
     return f"{failure.tell}{action} [{failure.code}{suffix}]"
 
 
-def make_error(failure: Failure, what: str, *, action: str = "") -> GpucourseError:
+def make_error(failure: Failure, problem: str, *, action: str = "") -> GpucourseError:
     """Return an error of the matching class. `action` is the permission for the call, for errors in which AWS does not name
     it."""
     if failure.kind == "permission":
-        return PermissionRefused(what, hint=failure.cure, action=failure.action or action)
+        return PermissionRefused(problem, hint=failure.cure, action=failure.action or action)
     if failure.kind == "credentials":
-        return CredentialsError(what, hint=failure.cure)
+        return CredentialsError(problem, hint=failure.cure)
     error_class = CloudThrottled if failure.kind == "throttle" else CloudError
-    return error_class(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    return error_class(problem, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
 
 
 def _call_in(text: str) -> str:

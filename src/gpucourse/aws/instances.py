@@ -127,7 +127,7 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
     transition = str(item.get("StateTransitionReason", ""))
     state_reason = item.get("StateReason") or {}
     state = str(item["State"]["Name"])
-    over = state not in {"pending", "running"}
+    has_ended = state not in {"pending", "running"}
     end = ENDED_AT.search(transition)
     return CloudInstance(
         id=item["InstanceId"],
@@ -141,8 +141,8 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
         address=item.get("PublicIpAddress") or "",
         private_address=item.get("PrivateIpAddress") or "",
         ended=datetime.fromisoformat(end.group(1) + "+00:00") if end and state != "running" else None,
-        reason=(str(state_reason.get("Message", "")) or transition) if over else "",
-        reason_code=str(state_reason.get("Code", "")) if over else "",
+        reason=(str(state_reason.get("Message", "")) or transition) if has_ended else "",
+        reason_code=str(state_reason.get("Code", "")) if has_ended else "",
         stack=tag_values.get("Stack", ""),
         module=tag_values.get("Module", ""),
         expires=tag_values.get("Expires", ""),

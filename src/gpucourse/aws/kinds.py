@@ -75,8 +75,8 @@ def _disassociate_address(item: dict[str, Any]) -> list[ApiCall]:
 
 
 def _disassociate_table(item: dict[str, Any]) -> list[ApiCall]:
-    bound = [link["RouteTableAssociationId"] for link in item.get("Associations") or () if not link.get("Main")]
-    return [ApiCall("ec2", "disassociate_route_table", {"AssociationId": link}) for link in bound]
+    association_ids = [link["RouteTableAssociationId"] for link in item.get("Associations") or () if not link.get("Main")]
+    return [ApiCall("ec2", "disassociate_route_table", {"AssociationId": link}) for link in association_ids]
 
 
 def _detach_gateway(item: dict[str, Any]) -> list[ApiCall]:

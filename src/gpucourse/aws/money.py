@@ -162,8 +162,8 @@ class PriceBook:
 
     def _price_note(self) -> str:
         row = hardware().prices["on_demand"]
-        home = row["region"]
-        return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
+        base_region = row["region"]
+        return "" if self.region in {base_region, *row["same_in"]} else f"the price of {base_region}; {self.region} may differ"
 
     def _read_on_demand_price(self, name: str) -> Rate:
         price = hardware().row(name).get("usd_per_hour")
@@ -219,11 +219,11 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
     count = disks = throughput = 0
     for machines in need.machines:
         name, bought = machines.instance_type, machines.market(market)
-        what, rate = f"{machines.count} x {name} ({bought})", book.instance(name, bought, zone)
-        charges.append(Charge(what=what, kind="instance", units=Decimal(machines.count), rate=rate))
-        if above := _count_bursts(name):
-            what = f"CPU bursts of {machines.count} x {name}, at most"
-            bursts.append(Charge(what=what, kind="burst", units=machines.count * above, rate=book.unit("burst")))
+        description, rate = f"{machines.count} x {name} ({bought})", book.instance(name, bought, zone)
+        charges.append(Charge(what=description, kind="instance", units=Decimal(machines.count), rate=rate))
+        if burst_vcpus := _count_bursts(name):
+            description = f"CPU bursts of {machines.count} x {name}, at most"
+            bursts.append(Charge(what=description, kind="burst", units=machines.count * burst_vcpus, rate=book.unit("burst")))
         count += machines.count
         disks += machines.count * machines.disk_gib
         throughput += machines.count * paid_throughput(machines.disk_mb_s)
@@ -234,8 +234,8 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
         ("storage", "storage", need.storage_gib, f"{need.storage_gib} GB shared storage (EFS)"),
     )
     shared = [
-        Charge(what=what, kind=kind, units=Decimal(units), rate=book.unit(unit))
-        for kind, unit, units, what in other_charges
+        Charge(what=description, kind=kind, units=Decimal(units), rate=book.unit(unit))
+        for kind, unit, units, description in other_charges
         if units
     ]
     return (*charges, *bursts, *shared)
@@ -291,7 +291,7 @@ def _query_spot_history(account: Account, types: list[str], now: datetime) -> di
             newest[key] = row["Timestamp"], Decimal(row["SpotPrice"])
     return {
         (name, "spot", zone): Rate(usd_per_hour=price, source=SPOT_HISTORY, date=now.date().isoformat())
-        for (name, zone), (_when, price) in newest.items()
+        for (name, zone), (_timestamp, price) in newest.items()
     }
 
 
@@ -354,8 +354,8 @@ def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list
     throughput = paid_throughput(volume.get("Throughput", 0))
     if not throughput:
         return [charge]
-    what, rate = f"{throughput} MB/s of additional disk throughput", book.unit("throughput")
-    return [charge, replace(charge, item=f"{charge.item}:throughput", what=what, units=Decimal(throughput), rate=rate)]
+    description, rate = f"{throughput} MB/s of additional disk throughput", book.unit("throughput")
+    return [charge, replace(charge, item=f"{charge.item}:throughput", what=description, units=Decimal(throughput), rate=rate)]
 
 
 def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:

@@ -50,5 +50,5 @@ def names(action: str) -> bool:
 
 @cache
 def _patterns() -> tuple[str, ...]:
-    listed = [statement["Action"] for statement in table("policy")["Statement"]]
-    return tuple(pattern for item in listed for pattern in ([item] if isinstance(item, str) else item))
+    actions = [statement["Action"] for statement in table("policy")["Statement"]]
+    return tuple(pattern for item in actions for pattern in ([item] if isinstance(item, str) else item))

@@ -81,7 +81,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET.name, FILE_SYSTEM.name}:
             remaining += _still_going(
-                work, [resource for resource in of_kind if resource.id not in {other.id for other in remaining}]
+                work, [resource for resource in of_kind if resource.id not in {leftover.id for leftover in remaining}]
             )
     return remaining
 

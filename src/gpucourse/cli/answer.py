@@ -113,7 +113,7 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
         if number <= first:
             continue
         earlier = answering.answers.get(item.id)
-        session.console.show(question(item, number, len(questions), now=None if earlier is None else str(earlier)))
+        session.console.show(question(item, number, len(questions), earlier_answer=None if earlier is None else str(earlier)))
         line = ask_valid(session, f"{item.unit or 'answer'}> ", partial(act.judge_answer, context.paths, answering, item))
         if line is None:
             break

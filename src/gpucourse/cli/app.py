@@ -19,7 +19,7 @@ from gpucourse.cli.help import COMMANDS, WITHOUT_JSON, CommandHelp, GroupedHelp
 _JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
 
-def tree(named: str | None = None) -> typer.Typer:
+def tree(command_name: str | None = None) -> typer.Typer:
     """Return the program with all its commands, or with only the named one if there is such a command."""
     app = typer.Typer(
         name="gpucourse",
@@ -32,7 +32,7 @@ def tree(named: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_program)
-    for name in [named] if named in COMMANDS else COMMANDS:
+    for name in [command_name] if command_name in COMMANDS else COMMANDS:
         app.command(name=name, cls=CommandHelp)(find_function(name))
     return app
 

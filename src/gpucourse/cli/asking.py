@@ -49,17 +49,19 @@ def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> 
 
 
 @contextmanager
-def set_terminal(change: Callable[[int, int], object], when: int) -> Iterator[int]:
-    """Change the terminal's mode for a block with `tty.setraw` or `tty.setcbreak`, and yield the terminal's descriptor. `when`
-    is a constant of `termios`: TCSAFLUSH discards keys that were typed earlier, TCSANOW keeps them."""
+def set_terminal(change: Callable[[int, int], object], action: int) -> Iterator[int]:
+    """Change the terminal's mode for a block with `tty.setraw` or `tty.setcbreak`, and yield the terminal's descriptor.
+
+    `action` is a constant of `termios`: TCSAFLUSH discards keys that were typed earlier, TCSANOW keeps them.
+    """
     keys = sys.stdin.fileno()
     attributes = termios.tcgetattr(keys)
     try:
-        change(keys, when)
+        change(keys, action)
         yield keys
     finally:
         with suppress(termios.error):  # a closed terminal cannot be restored
-            termios.tcsetattr(keys, when, attributes)
+            termios.tcsetattr(keys, action, attributes)
 
 
 def confirm(session: Session, question: str, *, yes: bool, command: str, reason: str = "") -> bool:

@@ -77,7 +77,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
     return int(result) if isinstance(result, int) else 0
 
 
-def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
+def _complete_shell(option: str, shell: str = "", *_extra_words: str) -> int:
     """Install or print completion for a shell. The default is the shell in `$SHELL`, because the parent process may be a
     script's sh.
 

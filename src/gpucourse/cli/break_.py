@@ -93,10 +93,10 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     run = RunDocument.of(result.record)
     session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
-        says = result.judged.says if result.judged else "the copy does not finish"
-        failed = result.judged is None or result.judged.word != "passed"
+        message = result.judged.says if result.judged else "the copy does not finish"
+        has_fault = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
-            f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",
+            f"not repaired yet: {message}" if has_fault else "the fault is gone, but not all checks pass",
             hint=f"change the copy in {context.paths.broken_copy(result.record.exercise)}, then: "
             f"gpucourse break {result.record.exercise} --repaired",
         )

@@ -110,10 +110,11 @@ def _check_all(session: Session) -> None:
 
     checks = check_all(session.context)
     session.present(view(checks), CheckedAll.of(exercises=checks))
-    bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
-    if bad:
+    failed_exercises = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
+    if failed_exercises:
         raise CheckFailed(
-            f"{len(bad)} of {len(checks)} exercises do not pass: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
+            f"{len(failed_exercises)} of {len(checks)} exercises do not pass: {', '.join(failed_exercises)}",
+            hint=f"gpucourse check {failed_exercises[0]}",
         )
 
 
@@ -129,7 +130,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     from gpucourse.ui.views.result import check_result
 
     context, console = session.context, session.console
-    yours = []
+    part_blocks = []
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
         if namesakes := find_namesakes(context.paths, record):
@@ -142,10 +143,10 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
             console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")
         record, verdict = check(context, name, run)
         _, exercise = context.catalog.exercise(name)
-        yours = list_run_parts(exercise, verdict.parts, list_part_files(context, exercise))
+        part_blocks = list_run_parts(exercise, verdict.parts, list_part_files(context, exercise))
     view = check_result(record, verdict, session.find_step())
     if console.verbose:
-        view = view._replace(blocks=(*checks(verdict), *yours))
+        view = view._replace(blocks=(*checks(verdict), *part_blocks))
     session.present(view, RunCheck(run=record.id, verdict=verdict))
     return find_exit_code(record, verdict)
 
@@ -189,7 +190,10 @@ def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int |
 
     record, verdict = judge_diagnosis(session.context, exercise, diagnosis, rank)
     session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
-    bad = [check for check in verdict.checks if check.verdict != "passed"]
-    if bad:
-        raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
+    failed_checks = [check for check in verdict.checks if check.verdict != "passed"]
+    if failed_checks:
+        raise CheckFailed(
+            f"not yet. {failed_checks[0].title}: {failed_checks[0].expected} ({failed_checks[0].observed})",
+            hint=failed_checks[0].hint,
+        )
     session.console.show(diagnosis_result(record, verdict))

@@ -216,8 +216,8 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
                 session.present(deploy_plan(proposal.planned), OneBuiltLab.of(proposal.planned))
                 return
         with session.console.watch() as live:
-            built = target.build(session.context.watched_by(live), proposal)
-    _show_built(session, built, prices, ask=not yes)
+            result = target.build(session.context.watched_by(live), proposal)
+    _show_built(session, result, prices, ask=not yes)
 
 
 def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
@@ -249,25 +249,25 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
         raise Interrupted(f"nothing was {'built, so nothing costs money' if proposal.fresh else 'changed'}", hint=command)
 
 
-def _show_built(session: Session, built: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
+def _show_built(session: Session, result: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
     """Show every lab that was built. If some were not built, raise the gravest of their errors, which decides the exit code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.deployed import deploy_result
 
     context, console = session.context, session.console
     if prices is None:  # there is only one lab
-        console.document(OneBuiltLab.of(built.labs[0]))
+        console.document(OneBuiltLab.of(result.labs[0]))
     else:
-        document = BuiltLabs.of(prices, labs=built.labs)
-        if built.errors:
-            document.error = describe_errors(built.errors)
+        document = BuiltLabs.of(prices, labs=result.labs)
+        if result.errors:
+            document.error = describe_errors(result.errors)
         console.document(document)
-    for lab in built.labs:
+    for lab in result.labs:
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
         console.show(deploy_result(lab, ssh_config, session.find_step(), whole=console.verbose))
-    if built.labs:
-        offer_line(session, built.labs[0].deployment.module, ask=ask)
-    session.fail(built.errors)
+    if result.labs:
+        offer_line(session, result.labs[0].deployment.module, ask=ask)
+    session.fail(result.errors)
 
 
 def _make_quote_list(proposal: PricedProposal) -> QuoteList:

@@ -90,11 +90,11 @@ def _check(session: Session, folder: Path | None, *, run: bool, modules: list[st
     from gpucourse.ui.views.many import rehearsals
 
     with session.console.watch() as live:
-        checked = check_course(folder, run=run, modules=modules, watch=live)
-    if run and not checked.catalog.errors:
-        session.console.show(rehearsals(checked.rehearsed))
-    good = checked.catalog.modules
-    session.console.document(CheckedCourseDocument.of(checked, modules=[module.id for module in good]))
-    if checked.complaints:
-        raise ManifestError(checked.complaints, hint="how to write a module: docs/authoring.md")
-    session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(good), 'module')}, no complaints")
+        report = check_course(folder, run=run, modules=modules, watch=live)
+    if run and not report.catalog.errors:
+        session.console.show(rehearsals(report.rehearsed))
+    valid_modules = report.catalog.modules
+    session.console.document(CheckedCourseDocument.of(report, modules=[module.id for module in valid_modules]))
+    if report.complaints:
+        raise ManifestError(report.complaints, hint="how to write a module: docs/authoring.md")
+    session.console.note(f"{report.catalog.folders.modules}: {format_count(len(valid_modules), 'module')}, no complaints")

@@ -103,8 +103,8 @@ def doctor(
         return ExitCode.DONE
     selected = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(selected, HasAccount):
-        typed = {"--region": region, "--gpu": gpu, "--nodes": nodes, "--spot": spot, "--ssh-cidr": ssh_cidr or None}
-        if flags := [flag for flag, value in typed.items() if value is not None] + ["--request-quota"] * request_quota:
+        option_values = {"--region": region, "--gpu": gpu, "--nodes": nodes, "--spot": spot, "--ssh-cidr": ssh_cidr or None}
+        if flags := [flag for flag, value in option_values.items() if value is not None] + ["--request-quota"] * request_quota:
             command = f"gpucourse doctor --target aws {' '.join(flags)}"
             raise UsageError(f"{' and '.join(flags)}: only with --target aws", hint=command)
         return _machine(session, selected.name, module)
@@ -148,10 +148,10 @@ def _request(session: Session, target: HasAccount, request: PreflightRequest, *,
         short = target.short_quotas(context.watched_by(live), request)
     quota_gaps = [short_quota for short_quota in short if short_quota.can_be_requested]
     session.console.show(quotas(short, request.region or context.settings.region))
-    many = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
+    quota_text = f"{len(quota_gaps)} higher quota{'s' if len(quota_gaps) > 1 else ''}"
     command = target.request_command(request)
     command += " --spot" if request.spot else ""
-    agreed = bool(quota_gaps) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=command)
+    agreed = bool(quota_gaps) and confirm(session, f"Ask AWS for {quota_text}? It costs nothing.", yes=yes, command=command)
     requests = target.request_quotas(context, request, quota_gaps) if agreed else []
     session.console.document(Quotas(quotas=short, requests=requests))
     if requests:

@@ -126,7 +126,7 @@ def grade(
     """Show your points, from evidence, or those of a bundle."""
     subject = None if open_ or not words else words[0]
     if subject is not None:
-        _check_subject(subject, alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
+        _check_subject(subject, is_alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
     if rerun is not None:
         from gpucourse.cli.grade_rerun import show_reruns
 
@@ -157,14 +157,14 @@ def grade(
         _show_own(session, context, subject, csv=csv)
 
 
-def _check_subject(subject: str, *, alone: bool) -> None:
+def _check_subject(subject: str, *, is_alone: bool) -> None:
     """Raise UsageError if the word is a file, or if the command also asks for something other than points."""
     if Path(subject).suffix == ".zip" or Path(subject).is_file():
         raise UsageError(
             f"{subject} looks like a file, not like an exercise or a module",
             hint=f"gpucourse grade --open {shlex.quote(subject)}",
         )
-    if not alone:
+    if not is_alone:
         raise UsageError(
             f"grade {subject} shows points, and accepts only --json or --csv", hint=f"gpucourse grade {shlex.quote(subject)}"
         )
@@ -212,52 +212,52 @@ def _show_bundles(
     if exercise is not None:
         context.catalog.exercise(exercise)  # an unknown name is reported before anything is opened
     console = session.console
-    graded: list[GradedBundle] = []
+    graded_bundles: list[GradedBundle] = []
     errors: list[GpucourseError] = []
     for path in paths:
         try:
-            graded.append(_grade_bundle(context, path, review))
+            graded_bundles.append(_grade_bundle(context, path, review))
         except GpucourseError as error:
             if len(paths) == 1:
                 raise
             errors.append(error)
     if csv:
-        rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded]
+        rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded_bundles]
         console.text(views.format_csv(rows))
     else:
-        bundles = [_describe_bundle(item, exercise) for item in graded]
+        bundles = [_describe_bundle(item, exercise) for item in graded_bundles]
         console.document(GradedBundles(bundles=bundles, errors=[error.what for error in errors]))
         if exercise is not None:
-            console.show(views.edits(graded[0], exercise))
+            console.show(views.edits(graded_bundles[0], exercise))
         elif len(paths) > 1:
-            console.show(views.class_table(graded, broken_count=len(errors)))
+            console.show(views.class_table(graded_bundles, broken_count=len(errors)))
         else:
-            console.show(views.bundle_grade(graded[0], verbose=console.verbose))
-    session.fail([*errors, *_list_changed(graded)])
+            console.show(views.bundle_grade(graded_bundles[0], verbose=console.verbose))
+    session.fail([*errors, *_list_changed(graded_bundles)])
 
 
-def _list_changed(graded: list[GradedBundle]) -> Iterator[CheckFailed]:
+def _list_changed(graded_bundles: list[GradedBundle]) -> Iterator[CheckFailed]:
     """Yield an error for each bundle in which files were changed after they were sealed."""
-    for item in graded:
+    for item in graded_bundles:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
             hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
             yield CheckFailed(f"files were changed: {path.name}: {_shorten(files)}", hint=hint)
 
 
-def _describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
+def _describe_bundle(graded_bundle: GradedBundle, exercise: str | None) -> BundleDocument:
     """Return the document of one bundle, with the diffs of the named exercise."""
     return BundleDocument(
-        bundle=graded.bundle.path,
-        card=CardDocument.of(graded.bundle.card),
-        changed=list(graded.bundle.changed),
-        edited_lines=graded.edited_lines,
+        bundle=graded_bundle.bundle.path,
+        card=CardDocument.of(graded_bundle.bundle.card),
+        changed=list(graded_bundle.bundle.changed),
+        edited_lines=graded_bundle.edited_lines,
         edits=[
             EditsDocument(exercise=number, lines=count_script_lines({number: edits}), files=[edit.file for edit in edits])
-            for number, edits in graded.edits.items()
+            for number, edits in graded_bundle.edits.items()
         ],
-        grade=PointsDocument.of(graded.grade),
-        diffs=list(graded.edits.get(exercise, ())) if exercise is not None else UNSET,
+        grade=PointsDocument.of(graded_bundle.grade),
+        diffs=list(graded_bundle.edits.get(exercise, ())) if exercise is not None else UNSET,
     )
 
 
@@ -304,10 +304,10 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         session.console.note("nothing is waiting for review")
         return
     if not can_answer(session):
-        first, opened = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
+        first, open_option = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
         raise UsageError(
             f"answers to review: {len(waiting)}; this is not a terminal",
-            hint=f"gpucourse grade {opened}--review --judge {first.exercise}/{first.id}=80 --by NAME",
+            hint=f"gpucourse grade {open_option}--review --judge {first.exercise}/{first.id}=80 --by NAME",
         )
     _ask_judgements(session, context, waiting, by)
 

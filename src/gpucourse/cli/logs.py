@@ -110,13 +110,13 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
     end = threading.Event()
     with session.console.watch() as live:
         ignored = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
-        followed = context.watched_by(lambda event: None if isinstance(event, ignored) else live(event))
+        filtered_context = context.watched_by(lambda event: None if isinstance(event, ignored) else live(event))
         tail = Tail(context.paths, live, record, rank, part)
         thread = threading.Thread(target=tail.follow_until, args=(end.is_set, context.stop), daemon=True)
         thread.start()
         try:
-            with Connections(followed) as connections:
-                result = follow_on(followed, record, connections)
+            with Connections(filtered_context) as connections:
+                result = follow_on(filtered_context, record, connections)
         finally:
             end.set()
             thread.join()
@@ -146,10 +146,10 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     out, cut = session.console.out, _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
     pieces = ((seconds, log, cut(log, piece)) for seconds, log, piece in merge_by_time(record, logs))
-    shown = (piece for piece in pieces if piece[2])
-    while not out.closed and (some := list(islice(shown, _BLOCKS_AT_ONCE))):
-        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in some]
-        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in some]
+    nonempty_pieces = (piece for piece in pieces if piece[2])
+    while not out.closed and (batch := list(islice(nonempty_pieces, _BLOCKS_AT_ONCE))):
+        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in batch]
+        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in batch]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
         starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
         out.write("\n".join(map(add, starts, lines)) + "\n")
@@ -181,8 +181,8 @@ def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
 def _write(session: Session, blocks: Iterator[str]) -> None:
     """Write whole lines, many at a time, until there are no more or the reader has left."""
     out = session.console.out
-    while not out.closed and (some := list(islice(blocks, _BLOCKS_AT_ONCE))):
-        out.write("".join(some))
+    while not out.closed and (batch := list(islice(blocks, _BLOCKS_AT_ONCE))):
+        out.write("".join(batch))
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:

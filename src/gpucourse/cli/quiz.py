@@ -66,7 +66,7 @@ def quiz(
         questions = act.the_quiz(context.folders)
         session.present(views.questions(questions), QuizQuestions.of(questions))
         return
-    sitting = act.sit(context, again=restart)
+    sitting = act.sit(context, is_retry=restart)
     if sitting is None:
         if settings or end:
             raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
@@ -109,11 +109,11 @@ def _show(session: Session) -> None:
     quiz, tries = act.the_quiz(session.context.folders), act.read_tries(session.context.paths)
     last = tries.tries[-1] if tries.tries else None
     results = act.results(quiz, last) if last else ()
-    right = sum(item.verdict == "passed" for item in results)
+    right_count = sum(item.verdict == "passed" for item in results)
     state = QuizState.of(
         quiz,
         finished=bool(last and last.ended),
-        right=right,
+        right=right_count,
         number_of_questions=len(quiz.questions),
         best=act.score(session.context),
         answers=[item for item in results if item.verdict != "open"],
@@ -122,5 +122,5 @@ def _show(session: Session) -> None:
     if last and last.ended:
         view = views.result(quiz, results, tries)
     else:
-        view = views.open_attempt(quiz, len(last.answers) if last else 0, right)
+        view = views.open_attempt(quiz, len(last.answers) if last else 0, right_count)
     session.present(view, state)

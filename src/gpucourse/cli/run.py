@@ -146,7 +146,7 @@ def run(
         target=target,
         gpu=gpu,
     )
-    _refuse_module(session, exercise, script, every=every)
+    _refuse_module(session, exercise, script, is_whole_module=every)
     several = every or sweep is not None
     if predict is not None or expect_red is not None:
         _refuse_forecast(run_request, predict, expect_red, several=several, no_predict=no_predict)
@@ -191,7 +191,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     return present_run(session, result.followed_run, live)
 
 
-def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
+def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> int:
     """Run an exercise with each value of a parameter, and return the exit code. Raises ExerciseFailed or CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
@@ -199,7 +199,7 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
-    parameter, values = act.values_of(context.catalog, run_request, typed)
+    parameter, values = act.values_of(context.catalog, run_request, assignment)
     location = locate_run(context, resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
@@ -211,11 +211,11 @@ def _run_sweep(session: Session, run_request: RunRequest, typed: str) -> int:
     session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.of(result))
     if (error := act.make_failure(result.sweep)) is not None:
         raise error
-    bad = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]
-    if bad:
+    failed_points = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]
+    if failed_points:
         subject = run_request.script.name if run_request.script else run_request.exercise
-        words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in bad)}"
-        raise CheckFailed(words, hint=f"gpucourse check {quote(subject)} --run {bad[0].run}")
+        words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in failed_points)}"
+        raise CheckFailed(words, hint=f"gpucourse check {quote(subject)} --run {failed_points[0].run}")
     return ExitCode.DONE
 
 
@@ -239,11 +239,11 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
 
     steps = act(context.paths, module, run_request, run_exercise)
     session.present(view(steps, session.find_step()), ModuleRuns(steps=list(steps)))
-    bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
-    if not bad:
+    failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
+    if not failures:
         return ExitCode.DONE
     ran = all(step.state in {"succeeded", "skipped"} for step in steps)
-    words = f"{len(bad)} of {len(steps)} did not pass: {', '.join(bad)}"
+    words = f"{len(failures)} of {len(steps)} did not pass: {', '.join(failures)}"
     raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
 
 
@@ -335,8 +335,8 @@ def _choose_script(
         if exercise is None:
             raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for a script of your own")
         return exercise, arguments, launcher
-    typed = [*([exercise] if exercise is not None else []), *arguments]
-    if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
+    words = [*([exercise] if exercise is not None else []), *arguments]
+    if exercise is not None and len(words) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(
             f"{script.name} cannot run in place of {exercise}, which runs your copy of its own script, under exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
@@ -349,17 +349,17 @@ def _choose_script(
         launcher = launcher or launchers[0]
     usual = OWN_BATCH if batch else OWN_SCRIPTS
     exercises = [item.id for module in session.context.catalog.modules for item in module.exercises]
-    return usual if usual in exercises else exercises[0], typed, launcher
+    return usual if usual in exercises else exercises[0], words, launcher
 
 
-def _refuse_module(session: Session, exercise: str, script: Path | None, *, every: bool) -> None:
+def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
     """Refuse the number of a module without --all, and --all with a learner's own script. Raises UsageError."""
-    if every and script is not None:
+    if is_whole_module and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",
             hint=f"gpucourse run --script {quote(str(script))}",
         )
-    if not every and exercise in session.context.catalog.module_ids:
+    if not is_whole_module and exercise in session.context.catalog.module_ids:
         raise UsageError(
             f"{exercise} is a module",
             hint=f"gpucourse run {exercise} --all, or one of its exercises: gpucourse show {exercise}",

@@ -155,9 +155,9 @@ def _pump(master: int) -> Iterator[bytes]:
                     raise
                 raise KeyboardInterrupt from error  # the terminal is gone
         if keys in ready:
-            typed = os.read(keys, _PIECE)
-            if typed:
-                _write(master, typed)
+            keystrokes = os.read(keys, _PIECE)
+            if keystrokes:
+                _write(master, keystrokes)
             else:  # the terminal is gone
                 listening.remove(keys)
                 os.kill(os.getpid(), signal.SIGHUP)

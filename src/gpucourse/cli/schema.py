@@ -117,7 +117,7 @@ def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
 
 
 def _list_subclasses(kind: type[Struct]) -> list[type[Struct]]:
-    return [each for child in kind.__subclasses__() for each in (child, *_list_subclasses(child))]
+    return [subclass for child in kind.__subclasses__() for subclass in (child, *_list_subclasses(child))]
 
 
 def format_schema() -> str:

@@ -138,7 +138,7 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     foreign = list(arguments[len(words) :])
     if any(len(word) > _MAX_WORD_LENGTH for word in words):
         raise UsageError(f"an argument is longer than {_MAX_WORD_LENGTH} characters", hint="gpucourse --help")
-    passed: list[str] = []
+    command_words: list[str] = []
     workspace: Path | None = None
     quiet = verbose = json = False
     while words:
@@ -154,6 +154,6 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
             verbose = True
         else:
             json = json or word == "--json"
-            passed.append(word)
+            command_words.append(word)
     options = Options(workspace=workspace, quiet=quiet, verbose=verbose, json=json, passed_on=tuple(foreign[1:]))
-    return options, passed + foreign
+    return options, command_words + foreign

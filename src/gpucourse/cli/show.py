@@ -119,7 +119,7 @@ def _show_exercise(session: Session, number: str) -> None:
     verdict = progress(context.paths).get(exercise.id)
     lines, answers, signs = still_open(context, exercise)
     results = read_part_results(context, exercise)
-    yours = list_parts(exercise, results, list_part_files(context, exercise))
+    part_blocks = list_parts(exercise, results, list_part_files(context, exercise))
     document = ShownExercise.of(
         exercise,
         launcher=exercise.launch.kind,
@@ -130,7 +130,7 @@ def _show_exercise(session: Session, number: str) -> None:
         signs=signs,
         open=lines,
     )
-    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, part_blocks=yours, signs=signs)
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, part_blocks=part_blocks, signs=signs)
     session.present(view, document)
 
 

@@ -164,7 +164,7 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
         return True
 
 
-def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
+def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, saved_files: tuple[Path, ...]) -> None:
     """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
@@ -174,14 +174,14 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
 
     context = session.context
     sheet = context.paths.answers(exercise.id)
-    if sheet in changed:
+    if sheet in saved_files:
         session.console.show(answers(exercise, take_sheet(context, exercise)))
-    judged = list_judged_files(context, exercise)
-    if parts := [path for path in changed if path in judged]:
+    judged_files = list_judged_files(context, exercise)
+    if parts := [path for path in saved_files if path in judged_files]:
         with session.console.watch() as live:
             tried_parts = try_parts(context.watched_by(live), exercise, parts)
         session.console.show(show_tried(exercise, tried_parts, watched=True))
-    scripts = tuple(path for path in changed if path not in {sheet, *judged})
+    scripts = tuple(path for path in saved_files if path not in {sheet, *judged_files})
     if scripts and (complaint := wrong_syntax(scripts)):
         session.console.warn(f"{complaint}; it was not run")
     elif scripts:

@@ -126,8 +126,8 @@ def _split(log: Log) -> list[Log]:
     lines = log.text.splitlines(keepends=True)
     label = _SRUN_TASK if _TRACEBACK.search(log.text) else _TORCH_RANK  # a script may print `3: `, too
     ranks = [int(match[1]) if (match := label.match(line)) else None for line in lines]
-    named = list(dict.fromkeys(rank for rank in ranks if rank is not None))
-    if len(named) < 2:
+    distinct_ranks = list(dict.fromkeys(rank for rank in ranks if rank is not None))
+    if len(distinct_ranks) < 2:
         return [log]
     return [
         replace(
@@ -136,5 +136,5 @@ def _split(log: Log) -> list[Log]:
             at=None if log.at is None else log.at + number * _SOONER,
             text="".join(line if owner in {rank, None} else blank(line) for line, owner in zip(lines, ranks, strict=True)),
         )
-        for number, rank in enumerate(named)
+        for number, rank in enumerate(distinct_ranks)
     ]

@@ -65,5 +65,5 @@ def _list_nodes(jobs: Sequence[JobRow]) -> list[str]:
 
 
 def _list_jobs(jobs: Sequence[JobRow]) -> str:
-    listed = ", ".join(job.job for job in jobs[:6])
-    return f"job{'s' if len(jobs) > 1 else ''} {listed}{' and more' if len(jobs) > 6 else ''}"
+    job_numbers = ", ".join(job.job for job in jobs[:6])
+    return f"job{'s' if len(jobs) > 1 else ''} {job_numbers}{' and more' if len(jobs) > 6 else ''}"

@@ -102,8 +102,8 @@ def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
 
 def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) -> str:
     """Return what to do next. Advice that the run's command line already follows is replaced."""
-    followed = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
-    return symptom.instead if followed and re.search(followed, evidence.typed) else symptom.next
+    pattern = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
+    return symptom.instead if pattern and re.search(pattern, evidence.typed) else symptom.next
 
 
 def _fill_in(text: str, words: dict[str, str]) -> str:
@@ -162,5 +162,5 @@ def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
         return []
     symptom = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
     skews = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
-    why = f"Compared with this computer, {skews}. {symptom.why}"
-    return [Diagnosis(symptom=symptom.word, title=symptom.title, why=why, next=symptom.next, nodes=list(off))]
+    explanation = f"Compared with this computer, {skews}. {symptom.why}"
+    return [Diagnosis(symptom=symptom.word, title=symptom.title, why=explanation, next=symptom.next, nodes=list(off))]

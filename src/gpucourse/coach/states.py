@@ -97,11 +97,11 @@ def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
     ]
 
 
-def _diagnose_logs(symptom: str, logs: list[Log], title: str, *, why: str, advice: str) -> Diagnosis:
+def _diagnose_logs(symptom: str, logs: list[Log], title: str, *, explanation: str, advice: str) -> Diagnosis:
     """Return a diagnosis of the ranks of these logs, with the last line of each log."""
     nodes = [log.node for log in logs]
     return Diagnosis(
-        symptom=symptom, title=title, why=why, next=advice, ranks=_ranks(logs), nodes=nodes, seen=_last_words(logs)
+        symptom=symptom, title=title, why=explanation, next=advice, ranks=_ranks(logs), nodes=nodes, seen=_last_words(logs)
     )
 
 
@@ -117,7 +117,7 @@ def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-exited",
         [log],
         f"Rank {log.rank} on {log.node} ended {manner}",
-        why=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {sequel}",
+        explanation=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {sequel}",
         advice=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
     )
 
@@ -127,8 +127,8 @@ def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-exited",
         [log],
         f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
-        why="The job ended with signal 53 before its first line ran: Slurm reports it when it cannot open the file named by "
-        "--output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
+        explanation="The job ended with signal 53 before its first line ran: Slurm reports it when it cannot open the file "
+        "named by --output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
         advice=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
     )
 
@@ -158,26 +158,26 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     )
     if missing >= evidence.world_size:
         symptom, title = "wrong-world-size", f"{names} waited for rank {missing}, which was never started"
-        why = (
+        explanation = (
             f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks; "
             f"{evidence.world_size} were started. init_process_group returns only when all ranks have joined, so the ranks "
             "wait for one that never comes. A wrong --nnodes, --nproc-per-node or WORLD_SIZE is the usual reason."
         )
     elif evidence.rank(missing) in waiting:
         symptom, title = "rank-mismatch", f"Two processes have the same rank, and none is rank {missing}"
-        why = (
+        explanation = (
             f"All {evidence.world_size} processes were started, and none of them joined as rank {missing}: two took the same "
             "rank. RANK set by hand, or --node-rank typed twice, is the usual reason."
         )
     else:
         ranks, nodes = [missing], [evidence.node_of(missing)]
         symptom, title = "hang-at-init", f"Rank {missing} on {nodes[0]} did not join"
-        why = (
+        explanation = (
             f"{names} waited in init_process_group for rank {missing}. That rank was not started, is stuck before it joins, or "
             "has another address as its meeting point."
         )
         next_step = f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {nodes[0]} is alive"
-    return Diagnosis(symptom=symptom, title=title, why=why, next=next_step, ranks=ranks, nodes=nodes, seen=quotes)
+    return Diagnosis(symptom=symptom, title=title, why=explanation, next=next_step, ranks=ranks, nodes=nodes, seen=quotes)
 
 
 def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
@@ -202,8 +202,8 @@ def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) 
         "rank-killed",
         [log],
         f"Rank {log.rank} on {log.node} was killed",
-        why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did because memory "
-        f"ran out.{consequence}",
+        explanation=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
+        f"because memory ran out.{consequence}",
         advice=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it prints nothing, "
         f"another process killed the rank",
     )
@@ -214,7 +214,7 @@ def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-crashed",
         [log],
         f"Rank {log.rank} on {log.node} crashed ({_CRASHES[log.code or 0]})",
-        why=f"The process of rank {log.rank} crashed in native code, because of a bug in a library or an "
+        explanation=f"The process of rank {log.rank} crashed in native code, because of a bug in a library or an "
         f"extension, or a collective whose tensors do not match.",
         advice=f"gpucourse logs {evidence.run} --rank {log.rank}; PYTHONFAULTHANDLER=1 shows where it crashed",
     )
@@ -226,8 +226,8 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
         "left-early",
         logs,
         f"{names} had already exited",
-        why=f"{names} exited normally, but the others still call collectives. The usual reasons are shares of the data that "
-        "differ by a batch, or a branch on rank around a collective.",
+        explanation=f"{names} exited normally, but the others still call collectives. The usual reasons are shares of the data "
+        "that differ by a batch, or a branch on rank around a collective.",
         advice=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) makes "
         f"shares equal",
     )
@@ -258,13 +258,13 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     longest = max(silence.seconds for silence in silent)
     since = f" for {longest:.0f} s" if longest else ""
     logs = f"gpucourse logs {evidence.run}"
-    where = f"{logs} --rank {ranks[0]}:" if len(ranks) == 1 else f"{logs} --times shows which rank fell silent first;"
+    log_hint = f"{logs} --rank {ranks[0]}:" if len(ranks) == 1 else f"{logs} --times shows which rank fell silent first;"
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
         why=f"{_name_ranks(ranks)} printed nothing{since} while the run continued. {explanation}A hang in the middle means "
         "that one rank calls different collectives from the rest, or hangs in something else: a read, a lock, a loop.",
-        next=f"{where} what does the script do after that rank's last line?",
+        next=f"{log_hint} what does the script do after that rank's last line?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
         seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],

@@ -129,9 +129,9 @@ def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
 
 
 def _is_longest(question: Question) -> bool:
-    right = len(question.choices[question.key or ""])
+    right_length = len(question.choices[question.key or ""])
     wrong_lengths = [len(text) for letter, text in question.choices.items() if letter != question.key]
-    return right > max(wrong_lengths) and right > EVEN * min(wrong_lengths)
+    return right_length > max(wrong_lengths) and right_length > EVEN * min(wrong_lengths)
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
@@ -213,12 +213,12 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 
 
-def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
+def _check_unused_files(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
     folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
     for path in sorted(catalog.folders.exercises.rglob("*")):
         place = path.relative_to(catalog.folders.exercises)
         is_hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
-        if path.is_dir() or is_hidden or place.as_posix() in used:
+        if path.is_dir() or is_hidden or place.as_posix() in used_places:
             continue
         if place.parts[0] == SHARED and _is_brought(path):
             continue
@@ -235,7 +235,7 @@ def _is_brought(path: Path) -> bool:
 def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
     """Yield the judge files that match no part and no fault."""
     exercises = catalog.folders.exercises
-    used = {
+    used_judges = {
         judge
         for module in catalog.modules
         for exercise in module.exercises
@@ -246,11 +246,11 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
     }
     for path in sorted(exercises.glob(f"*/{JUDGES}/*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        if path not in used and "def judge(" in text:
+        if path not in used_judges and "def judge(" in text:
             yield f"{exercises.name}/{path.relative_to(exercises).as_posix()}: judges neither a part nor a fault"
 
 
-def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
+def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
     """Yield complaints about solutions. Each must replace a file of the same name that an exercise uses, and must differ from
     it."""
     exercises = catalog.folders.exercises
@@ -259,7 +259,7 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
         label = f"{exercises.name}/{path.relative_to(exercises).as_posix()}"
         if path.name.startswith((".", "__")) or path.is_dir():
             continue
-        if stub.relative_to(exercises).as_posix() not in used:
+        if stub.relative_to(exercises).as_posix() not in used_places:
             yield f"{label}: solves no file that an exercise uses"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"

@@ -102,13 +102,13 @@ def _read(parameter: Parameter, text: str) -> Scalar | None:
 
 
 def _describe_allowed(parameter: Parameter) -> str:
-    many = "values with commas between them, each " if parameter.each else ""
+    prefix = "values with commas between them, each " if parameter.each else ""
     if parameter.choices:
-        return f"{many}one of {', '.join(map(str, parameter.choices))}"
+        return f"{prefix}one of {', '.join(map(str, parameter.choices))}"
     low = "" if parameter.min is None else f" from {parameter.min:,.15g}"
     high = "" if parameter.max is None else f" to {parameter.max:,.15g}"
     unit = f" {parameter.unit}" if parameter.unit and (low or high) else ""
-    return f"{many}{ARTICLE[parameter.of]}{low}{high}{unit}"
+    return f"{prefix}{ARTICLE[parameter.of]}{low}{high}{unit}"
 
 
 def _short(text: str) -> str:

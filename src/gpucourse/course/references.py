@@ -114,10 +114,10 @@ def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
         lab = getattr(module.lab, target)
         template = lab.template if isinstance(lab, Lab | AwsLab) else None
         if template and template not in stack_names:
-            listed = (
+            suggestion = (
                 did_you_mean(template, stack_names) or f"; there are {', '.join(stack_names) or 'none'} in terraform/stacks"
             )
-            yield f"lab.{target}.template: there is no stack {template}{listed}"
+            yield f"lab.{target}.template: there is no stack {template}{suggestion}"
 
 
 def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:

@@ -76,11 +76,11 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
         place = (*exercise_place, "yours", index)
         if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
             yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
-        named = part.get("checks", [])
-        for number, check in enumerate(named if isinstance(named, list) else ()):
+        check_ids = part.get("checks", [])
+        for number, check in enumerate(check_ids if isinstance(check_ids, list) else ()):
             if isinstance(check, str) and check not in checks:
                 yield Complaint((*place, "checks", number), f"'{check}' is not a check of this exercise")
-        if part.get("judge") is False and not named:
+        if part.get("judge") is False and not check_ids:
             yield Complaint((*place, "judge"), "is false, and no check of the run judges the part either")
 
 
@@ -91,8 +91,8 @@ def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> I
         word = launch.get(key) if isinstance(launch, dict) else None
         if not isinstance(word, str) or word == fixed_word:
             continue
-        named = (parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word)
-        parameter = next(named, None)
+        matches = (parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word)
+        parameter = next(matches, None)
         place = (*exercise_place, "launch", key)
         if parameter is None:
             no_word = f"neither the word {fixed_word} nor a parameter" if fixed_word else "not a parameter"

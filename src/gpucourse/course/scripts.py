@@ -56,8 +56,10 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
             yield f"{label}: has no flag {parameter.flag}, a parameter of {exercise.id}"
         else:
             yield from _difference(label, parameter, flags[parameter.flag])
-    named = {parameter.flag for parameter in parameters}
-    yield from (f"{label}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
+    parameter_flags = {parameter.flag for parameter in parameters}
+    yield from (
+        f"{label}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in parameter_flags
+    )
 
 
 def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:

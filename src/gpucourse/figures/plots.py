@@ -150,15 +150,15 @@ def _place_legend(axes: Axes) -> None:
     """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows. If it has more than one row,
     the axes become shorter. A legend with very many rows is put to the right of the axes."""
     left, bottom, width, height = axes.get_position().bounds
-    above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
+    placement = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
-        box = axes.legend(frameon=False, fontsize=8.5, ncols=columns, **above).get_window_extent()
+        box = axes.legend(frameon=False, fontsize=8.5, ncols=columns, **placement).get_window_extent()
         if box.width <= axes.bbox.width + axes.bbox.x0 / 2:
             break
     figure_height = axes.bbox.height / height
-    over = box.height / figure_height - ROW
-    if over <= MAX_OVER:
-        axes.set_position((left, bottom, width, height - max(0.0, over)))
+    overflow = box.height / figure_height - ROW
+    if overflow <= MAX_OVER:
+        axes.set_position((left, bottom, width, height - max(0.0, overflow)))
         return
     box = axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5)).get_window_extent()
     axes.set_position((left, bottom, width - box.width / (axes.bbox.width / width), height))
@@ -217,11 +217,11 @@ def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
 
 
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
-    drawn = [index for index, points in enumerate(data.series) if points or data.labels[index] in data.recorded]
-    count = len(drawn)
+    series_indexes = [index for index, points in enumerate(data.series) if points or data.labels[index] in data.recorded]
+    count = len(series_indexes)
     width = min(0.8 / count, 0.45)
     value_size = 9 if count * len(data.words) <= MANY_BARS else 7
-    for place, index in enumerate(drawn):
+    for place, index in enumerate(series_indexes):
         label, points = data.labels[index], data.series[index]
         if not points:  # only the record has bars of this series
             continue
@@ -248,7 +248,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=plot.ideal_label if index == 0 else None,
             zorder=3,
         )
-    draw_recorded_bars(axes, data, width, [data.labels[index] for index in drawn])
+    draw_recorded_bars(axes, data, width, [data.labels[index] for index in series_indexes])
     for text in axes.texts if data.ideal else ():  # the values of the bars stay readable if a dashed line crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         text.set_zorder(4)

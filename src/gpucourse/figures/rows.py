@@ -73,10 +73,10 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
             if len(series) == MAX_LINES:
                 more_lines += 1
                 continue
-            some, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
-            series.append(_points(some, some_places, line.key, (line.low, line.high), log_y=plot.log_y))
+            group_rows, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
+            series.append(_points(group_rows, some_places, line.key, (line.low, line.high), log_y=plot.log_y))
             labels.append(f"{line.label}: {name or 'none'}" if plot.by else line.label)
-            left_out += len(some) - len(series[-1])
+            left_out += len(group_rows) - len(series[-1])
     if not any(series):
         keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
@@ -98,9 +98,9 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text[:_MAX_TEXT])
 
 
-def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """Return at most `most` of the rows, evenly spaced."""
-    return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
+def _thin(rows: list[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
+    """Return at most `limit` of the rows, evenly spaced."""
+    return rows if len(rows) <= limit else [rows[index * len(rows) // limit] for index in range(limit)]
 
 
 def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:

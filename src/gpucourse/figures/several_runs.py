@@ -20,13 +20,13 @@ def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plo
 
 
 def _lines(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot, dict[str, Any]]:
-    together = [
+    joint_rows = [
         {**row, RUN: f"{row.get(plot.by)}, {label}" if plot.by else label}
         for label, run_rows in rows.items()
         for row in run_rows
     ]
-    changed = {"rows": "metrics.rows", "by": RUN, "ideal": False, "ideal_key": None}
-    return plot.model_copy(update=changed), {"rows": together}
+    update = {"rows": "metrics.rows", "by": RUN, "ideal": False, "ideal_key": None}
+    return plot.model_copy(update=update), {"rows": joint_rows}
 
 
 def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot, dict[str, Any]]:
@@ -35,12 +35,12 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
         for row in run_rows:
             place = places.setdefault(row.get(plot.x), {plot.x: row.get(plot.x)})
             place |= {f"{series.key}_of_{number}": row.get(series.key) for series in plot.series}
-    alone = len(plot.series) == 1
+    is_single_series = len(plot.series) == 1
     series = tuple(
         drawn_series.model_copy(
             update={
                 "key": f"{drawn_series.key}_of_{number}",
-                "label": label if alone else f"{drawn_series.label}, {label}",
+                "label": label if is_single_series else f"{drawn_series.label}, {label}",
                 "low": None,
                 "high": None,
             }
@@ -90,7 +90,7 @@ def make_sweep_plot(
     numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     line = len(numbers) == len(values) > 1
     positive = line and min(numbers) > 0
-    named = f"{parameter} ({unit})" if unit else parameter
+    axis_title = f"{parameter} ({unit})" if unit else parameter
     return (
         Plot(
             file="sweep",
@@ -99,7 +99,7 @@ def make_sweep_plot(
             rows="metrics.points",
             x=parameter,
             series=tuple(series.values()) or plot.series[:1],
-            x_title=named,
+            x_title=axis_title,
             y_title=plot.y_title,
             log_x=positive and max(numbers) / min(numbers) >= WIDE,
             log_y=plot.log_y,

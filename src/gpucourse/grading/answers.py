@@ -109,22 +109,22 @@ def number(answer: Scalar, unit: str) -> float:
 
 def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResult:
     chosen_letter = letter(question, answer)
-    right = chosen_letter == question.key
+    is_right = chosen_letter == question.key
     text = f"{chosen_letter}. {question.choices[chosen_letter]}"
-    return _weigh(question, text, "right" if right else "incorrect", wrong_before, right=right)
+    return _weigh(question, text, "right" if is_right else "incorrect", wrong_before, is_right=is_right)
 
 
-def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, right: bool) -> AnswerResult:
+def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, is_right: bool) -> AnswerResult:
     """Return the result of a right or wrong answer that follows `wrong_before` other wrong answers."""
-    wrong = wrong_before if right else wrong_before + 1
-    final = wrong >= count_attempts(question)
-    share = compute_credit(question, wrong, is_right=right)
-    counts = f"counts {share:.0%}" + (f", after {wrong} wrong" if wrong else "")
-    if not right:
+    wrong_count = wrong_before if is_right else wrong_before + 1
+    final = wrong_count >= count_attempts(question)
+    share = compute_credit(question, wrong_count, is_right=is_right)
+    counts = f"counts {share:.0%}" + (f", after {wrong_count} wrong" if wrong_count else "")
+    if not is_right:
         counts = f"final, {counts}" if final else "one more attempt counts"
-    text = text if right and not wrong else f"{text}; {counts}"
-    result = _result(question, "passed" if right else "failed", answer, text, share=share)
-    return replace(result, final=final, explanation=result.explanation if right or final else "")
+    text = text if is_right and not wrong_count else f"{text}; {counts}"
+    result = _result(question, "passed" if is_right else "failed", answer, text, share=share)
+    return replace(result, final=final, explanation=result.explanation if is_right or final else "")
 
 
 def _number(
@@ -142,10 +142,14 @@ def _number(
         return _result(question, "error", text, "what your run recorded is not a finite number")
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(value))
-    right = low - room - grain <= value <= high + room + grain
-    is_shown = right or wrong_before + 1 >= count_attempts(question)
+    is_right = low - room - grain <= value <= high + room + grain
+    is_shown = is_right or wrong_before + 1 >= count_attempts(question)
     return _weigh(
-        question, text, _explain(question, text, low, high, right=right, is_shown=is_shown), wrong_before, right=right
+        question,
+        text,
+        _explain(question, text, low, high, is_right=is_right, is_shown=is_shown),
+        wrong_before,
+        is_right=is_right,
     )
 
 
@@ -165,17 +169,17 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
     return min(numbers), max(numbers)
 
 
-def _explain(question: Question, text: str, low: float, high: float, *, right: bool, is_shown: bool) -> str:
+def _explain(question: Question, text: str, low: float, high: float, *, is_right: bool, is_shown: bool) -> str:
     """Return the sentence for the learner. With `is_shown` (the answer is right or final), it is `you said 45 %; your recording
     shows 78 to 96 %`. A right value that does not depend on the run is never revealed."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
     if not question.reads or not is_shown:
-        return "right" if right else f"{text} is incorrect{room}"
+        return "right" if is_right else f"{text} is incorrect{room}"
     ends = format_value(shorten(low), question.unit)
     if high != low:
         ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"
-    return f"you said {text}; your recording shows {ends}" + ("" if right else room)
+    return f"you said {text}; your recording shows {ends}" + ("" if is_right else room)
 
 
 def _result(

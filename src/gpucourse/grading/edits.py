@@ -33,15 +33,15 @@ class FileEdit:
 
 def compare_files(file: str, original: bytes, new_bytes: bytes, *, part: bool) -> FileEdit:
     """Return the edit of one file as a unified diff against the course's original."""
-    before, after = (text.decode(errors="replace").splitlines() for text in (original, new_bytes))
+    original_lines, new_lines = (text.decode(errors="replace").splitlines() for text in (original, new_bytes))
     limit = ""
     if max(len(original), len(new_bytes)) > MAX_BYTES:
         limit = f"larger than {MAX_BYTES >> 20} MiB"
-    elif max(len(before), len(after)) > _MAX_COMPARED:
+    elif max(len(original_lines), len(new_lines)) > _MAX_COMPARED:
         limit = f"more than {_MAX_COMPARED} lines"
     if limit:
         return FileEdit(file=file, part=part, added=None, removed=None, note=f"{limit}, so not compared")
-    diff = list(difflib.unified_diff(before, after, f"course/{file}", f"learner/{file}", lineterm="", n=2))
+    diff = list(difflib.unified_diff(original_lines, new_lines, f"course/{file}", f"learner/{file}", lineterm="", n=2))
     body = diff[2:]
     return FileEdit(
         file=file,

@@ -44,7 +44,9 @@ def grade(
     return _sum_up(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
         quiz,
-        changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
+        changed_files={
+            name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed
+        },
         learner_judged={
             name: learner_judged for name, item in evidence.items() if (learner_judged := _list_learner_judged(item))
         },
@@ -58,7 +60,7 @@ def narrow(result: Grade, exercises: Collection[str]) -> Grade:
     return _sum_up(
         tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
         None,
-        changed={name: files for name, files in result.changed.items() if name in exercises},
+        changed_files={name: files for name, files in result.changed.items() if name in exercises},
         learner_judged={name: parts for name, parts in result.learner_judged.items() if name in exercises},
         signs={name: signs for name, signs in result.signs.items() if name in exercises},
     )
@@ -100,7 +102,7 @@ def _sum_up(
     scores: tuple[PartScore, ...],
     quiz: QuizScore | None,
     *,
-    changed: dict[str, tuple[str, ...]],
+    changed_files: dict[str, tuple[str, ...]],
     learner_judged: dict[str, tuple[str, ...]],
     signs: dict[str, Signs],
 ) -> Grade:
@@ -115,7 +117,7 @@ def _sum_up(
         waiting=_round_points(sum(score.waiting for score in (*in_course, *bonus))),
         parts=scores,
         quiz=quiz,
-        changed=changed,
+        changed=changed_files,
         learner_judged=learner_judged,
         signs=signs,
     )
@@ -198,8 +200,8 @@ def _checks(evidence: ExerciseEvidence) -> Piece | None:
     lacking = _group_by_state(relevant, {"failed": "failed", "error": "in error", "not_measured": "not measured"})
     counts = ", ".join(f"{len(ids)} {name}" for name, ids in lacking.items())
     short = f"of {len(relevant)} checks, {counts}" if lacking else ""
-    passed = sum(verdict == "passed" for _, verdict in relevant)
-    return _make_piece(evidence.exercise, "checks", passed, len(relevant), "; ".join(_list_groups(lacking)), short)
+    passed_count = sum(verdict == "passed" for _, verdict in relevant)
+    return _make_piece(evidence.exercise, "checks", passed_count, len(relevant), "; ".join(_list_groups(lacking)), short)
 
 
 def _deliverables(evidence: ExerciseEvidence) -> Piece | None:
@@ -217,8 +219,8 @@ def _deliverables(evidence: ExerciseEvidence) -> Piece | None:
 def _yours(evidence: ExerciseEvidence) -> Piece | None:
     if not evidence.parts:
         return None
-    judged = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
-    states = {part: state for part, (state, _) in judged.items()}
+    judgements = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
+    states = {part: state for part, (state, _) in judgements.items()}
     words = {"open": "to write", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
     lacking = _group_by_state([*states.items()], {**words, "less": "marked down"})
     reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id] == "error" and part.says]
@@ -226,7 +228,7 @@ def _yours(evidence: ExerciseEvidence) -> Piece | None:
     person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
     note = "; ".join([*_list_groups(lacking), *reasons, *person])
     short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
-    points = sum(points for _, points in judged.values())
+    points = sum(points for _, points in judgements.values())
     return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short, waits)
 
 

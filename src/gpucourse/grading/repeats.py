@@ -39,17 +39,21 @@ def compare_figures(exercise: Exercise, bundle: Mapping[str, object], rerun: Map
     tolerances = {check.value: (check.tolerance, 0.0) for check in exercise.checks if _is_exact(check)}
     tolerances |= {item.value: (0.0, item.tolerance_percent / 100) for item in exercise.same_again}
     for expression, (absolute, relative) in tolerances.items():
-        before, after = _read(expression, bundle), _read(expression, rerun)
-        same = _is_same(before, after, absolute, relative)
-        yield RepeatedFigure(value=expression, bundle=_say(before), again=_say(after), verdict="agrees" if same else "differs")
+        bundle_value, rerun_value = _read(expression, bundle), _read(expression, rerun)
+        same = _is_same(bundle_value, rerun_value, absolute, relative)
+        yield RepeatedFigure(
+            value=expression, bundle=_say(bundle_value), again=_say(rerun_value), verdict="agrees" if same else "differs"
+        )
     for question in exercise.questions:
         if question.value is None or question.value in tolerances or not _is_time(str(question.value)):
             continue
-        before, after = _read(str(question.value), bundle), _read(str(question.value), rerun)
-        if is_number(before) and is_number(after) and min(abs(before), abs(after)) > 0:
-            factor = max(abs(before / after), abs(after / before))
+        bundle_value, rerun_value = _read(str(question.value), bundle), _read(str(question.value), rerun)
+        if is_number(bundle_value) and is_number(rerun_value) and min(abs(bundle_value), abs(rerun_value)) > 0:
+            factor = max(abs(bundle_value / rerun_value), abs(rerun_value / bundle_value))
             note = f"differs by a factor of {factor:.0f}" if factor > MAGNITUDE else ""
-            yield RepeatedFigure(value=str(question.value), bundle=_say(before), again=_say(after), verdict="time", note=note)
+            yield RepeatedFigure(
+                value=str(question.value), bundle=_say(bundle_value), again=_say(rerun_value), verdict="time", note=note
+            )
 
 
 def _is_exact(check: object) -> bool:
@@ -68,18 +72,18 @@ def _read(expression: str, evidence: Mapping[str, object]) -> object:
         return error
 
 
-def _is_same(before: object, after: object, absolute: float, relative: float) -> bool:
-    if isinstance(before, Unreadable) or isinstance(after, Unreadable):
-        return isinstance(before, Unreadable) and isinstance(after, Unreadable)
-    if isinstance(before, list) and isinstance(after, list):
-        same = (_is_same(left, right, absolute, relative) for left, right in zip(before, after, strict=False))
-        return len(before) == len(after) and all(same)
-    if not (is_number(before) and is_number(after)):
-        return type(before) is type(after) and before == after
-    if not (math.isfinite(before) and math.isfinite(after)):
-        return str(before) == str(after)
-    margin = absolute + relative * max(abs(before), abs(after))
-    return abs(before - after) <= margin + _GRAIN * max(abs(before), abs(after))
+def _is_same(bundle_value: object, rerun_value: object, absolute: float, relative: float) -> bool:
+    if isinstance(bundle_value, Unreadable) or isinstance(rerun_value, Unreadable):
+        return isinstance(bundle_value, Unreadable) and isinstance(rerun_value, Unreadable)
+    if isinstance(bundle_value, list) and isinstance(rerun_value, list):
+        same = (_is_same(left, right, absolute, relative) for left, right in zip(bundle_value, rerun_value, strict=False))
+        return len(bundle_value) == len(rerun_value) and all(same)
+    if not (is_number(bundle_value) and is_number(rerun_value)):
+        return type(bundle_value) is type(rerun_value) and bundle_value == rerun_value
+    if not (math.isfinite(bundle_value) and math.isfinite(rerun_value)):
+        return str(bundle_value) == str(rerun_value)
+    margin = absolute + relative * max(abs(bundle_value), abs(rerun_value))
+    return abs(bundle_value - rerun_value) <= margin + _GRAIN * max(abs(bundle_value), abs(rerun_value))
 
 
 def _say(value: object) -> str:

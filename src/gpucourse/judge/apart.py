@@ -117,8 +117,8 @@ def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int |
     return _make_failure("exit", f"it ended its process with code {code}: return instead")
 
 
-def _make_failure(way: str, says: str) -> dict[str, Any]:
-    return {"word": "failed", "way": way, "says": says, "case": "", "notes": []}
+def _make_failure(way: str, message: str) -> dict[str, Any]:
+    return {"word": "failed", "way": way, "says": message, "case": "", "notes": []}
 
 
 class _Pipes:
@@ -262,8 +262,8 @@ def _set_limits() -> None:
     if sys.platform == "linux":
         limits.append((resource.RLIMIT_DATA, MEMORY_LIMIT))
     for kind, number in limits:
-        _, most = resource.getrlimit(kind)
-        limit = number if most == resource.RLIM_INFINITY else min(number, most)
+        _, hard_limit = resource.getrlimit(kind)
+        limit = number if hard_limit == resource.RLIM_INFINITY else min(number, hard_limit)
         resource.setrlimit(kind, (limit, limit))
 
 

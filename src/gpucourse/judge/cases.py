@@ -30,25 +30,27 @@ class Case:
     knobs: Knobs = field(default_factory=dict)
 
 
-def same(value: Any, right: Any, tolerance: float) -> bool:
+def same(value: Any, reference: Any, tolerance: float) -> bool:
     """Return whether two values are equal: numbers within `tolerance` of the larger; sequences, mappings and tensors item by
     item."""
-    value, right = plain(value), plain(right)
-    if isinstance(right, bool) or isinstance(value, bool) or right is None:
-        return value is right
-    if isinstance(right, (int, float)):
-        return isinstance(value, (int, float)) and math.isclose(value, right, rel_tol=tolerance, abs_tol=1e-12)
-    if isinstance(right, Mapping):
+    value, reference = plain(value), plain(reference)
+    if isinstance(reference, bool) or isinstance(value, bool) or reference is None:
+        return value is reference
+    if isinstance(reference, (int, float)):
+        return isinstance(value, (int, float)) and math.isclose(value, reference, rel_tol=tolerance, abs_tol=1e-12)
+    if isinstance(reference, Mapping):
         return (
             isinstance(value, Mapping)
-            and value.keys() == right.keys()
-            and all(same(value[k], right[k], tolerance) for k in right)
+            and value.keys() == reference.keys()
+            and all(same(value[k], reference[k], tolerance) for k in reference)
         )
-    if is_list(right):
-        if not is_list(value) or len(value) != len(right):
+    if is_list(reference):
+        if not is_list(value) or len(value) != len(reference):
             return False
-        return all(same(element, expected, tolerance) for element, expected in zip(value, right, strict=True))
-    return bool(value == right)
+        return all(
+            same(element, reference_element, tolerance) for element, reference_element in zip(value, reference, strict=True)
+        )
+    return bool(value == reference)
 
 
 def is_list(value: Any) -> bool:
@@ -68,32 +70,36 @@ def brief(value: Any) -> str:
     return text if len(text) <= MAX_SHORT else f"{text[: MAX_SHORT - 3]}..."
 
 
-def describe(value: Any, right: Any, tolerance: float) -> str:
+def describe(value: Any, reference: Any, tolerance: float) -> str:
     """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
-    value, right = plain(value), plain(right)
-    if len(str(right)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
-        return f"it gave {brief(value)} instead of {brief(right)}"
-    if is_list(value) and is_list(right) and len(value) != len(right):
-        return f"it gave {len(value)} items, {brief(value)}, instead of {len(right)}, {brief(right)}"
-    leaves = list(_walk(value, right, ""))
-    mistakes = [(place, element, expected) for place, element, expected in leaves if not same(element, expected, tolerance)]
+    value, reference = plain(value), plain(reference)
+    if len(str(reference)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
+        return f"it gave {brief(value)} instead of {brief(reference)}"
+    if is_list(value) and is_list(reference) and len(value) != len(reference):
+        return f"it gave {len(value)} items, {brief(value)}, instead of {len(reference)}, {brief(reference)}"
+    leaves = list(_walk(value, reference, ""))
+    mistakes = [
+        (place, element, reference_element)
+        for place, element, reference_element in leaves
+        if not same(element, reference_element, tolerance)
+    ]
     if len(leaves) < 2 or not mistakes:
-        return f"it gave {brief(value)} instead of {brief(right)}"
-    place, element, expected = mistakes[0]
+        return f"it gave {brief(value)} instead of {brief(reference)}"
+    place, element, reference_element = mistakes[0]
     count = f"{len(mistakes)} of {len(leaves)} values are wrong"
-    return f"{count}; the first is {place}: it gave {brief(element)} instead of {brief(expected)}"
+    return f"{count}; the first is {place}: it gave {brief(element)} instead of {brief(reference_element)}"
 
 
-def _walk(value: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield each pair of leaf values, with its place. Values that have different shapes on the two sides are leaves, too."""
-    if is_list(value) and is_list(right) and len(value) == len(right):
-        for number, (element, its) in enumerate(zip(value, right, strict=True)):
-            yield from _walk(element, its, f"{place}[{number}]")
-    elif isinstance(value, Mapping) and isinstance(right, Mapping) and value.keys() == right.keys():
-        for key in right:
-            yield from _walk(value[key], right[key], f"{place}[{key!r}]")
+    if is_list(value) and is_list(reference) and len(value) == len(reference):
+        for number, (element, reference_element) in enumerate(zip(value, reference, strict=True)):
+            yield from _walk(element, reference_element, f"{place}[{number}]")
+    elif isinstance(value, Mapping) and isinstance(reference, Mapping) and value.keys() == reference.keys():
+        for key in reference:
+            yield from _walk(value[key], reference[key], f"{place}[{key!r}]")
     else:
-        yield place, value, right
+        yield place, value, reference
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:

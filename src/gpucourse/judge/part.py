@@ -128,13 +128,13 @@ class Part:
         exec(compile(ast.Module([nodes[0]], []), str(self.file), "exec"), names)  # noqa: S102  # the judge has to run it
         return names[name]  # type: ignore[no-any-return]
 
-    def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **named: Any) -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **keywords: Any) -> Any:
         """Return what the learner's function returns. Any exception becomes a verdict with the line of the learner's file.
 
         NotImplementedError means that the part is still open.
         """
         try:
-            return function(*arguments, **named)
+            return function(*arguments, **keywords)
         except Verdict:
             raise
         except BaseException as error:  # noqa: BLE001  # the learner's code may raise anything, and the error is shown
@@ -214,16 +214,22 @@ class Part:
         wrong_cases = [case for case in cases if not same(case.given, case.right, tolerance)]
         if not wrong_cases:
             return
-        bad = wrong_cases[0]
-        for way in bad.ways:
+        wrong_case = wrong_cases[0]
+        for way in wrong_case.ways:
             if all(same(case.given, case.ways.get(way, case.right), tolerance) for case in cases):
                 name = way if isinstance(way, str) else way[0]
-                raise self.wrong(name, bad.name, **{"given": brief(bad.given), "right": brief(bad.right), **bad.values})
-        bad = wrong_cases[find_simplest([case.knobs for case in wrong_cases])]
+                raise self.wrong(
+                    name,
+                    wrong_case.name,
+                    **{"given": brief(wrong_case.given), "right": brief(wrong_case.right), **wrong_case.values},
+                )
+        wrong_case = wrong_cases[find_simplest([case.knobs for case in wrong_cases])]
         if all(case.given is None for case in cases):
-            raise Verdict("failed", "no-answer", "it returned None: is the return missing?", bad.name)
-        passing_words = describe_passing(bad.knobs, [case.knobs for case in cases if case not in wrong_cases])
-        raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + passing_words, bad.name)
+            raise Verdict("failed", "no-answer", "it returned None: is the return missing?", wrong_case.name)
+        passing_words = describe_passing(wrong_case.knobs, [case.knobs for case in cases if case not in wrong_cases])
+        raise Verdict(
+            "failed", "other", describe(wrong_case.given, wrong_case.right, tolerance) + passing_words, wrong_case.name
+        )
 
     @contextmanager
     def trying(self, knobs: Knobs) -> Iterator[None]:

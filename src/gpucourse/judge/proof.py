@@ -81,10 +81,10 @@ def prove_fault(
             yield Proof(version, answer, "" if is_right else complaint)
 
 
-def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
+def _load(judge_file: Path, extra_paths: tuple[Path, ...]) -> tuple[Any, str]:
     """Return the judge file as a module and an empty text; if it cannot be loaded, return None and the reason."""
     try:
-        loaded = load_judge(judge_file, more)
+        loaded = load_judge(judge_file, extra_paths)
     except Exception as error:  # noqa: BLE001  # an author's unfinished file may raise anything
         return None, f"cannot be loaded: {type(error).__name__}: {error}"
     return (loaded, "") if hasattr(loaded, "WAYS") else (None, "has no WAYS")
@@ -107,17 +107,17 @@ def prove(
     if extent != "brief":
         texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
     runs = file.suffix in {".py", ".cu"} and "NotImplementedError" not in delivered
-    expected: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(texts, (("passed",), ""))
-    expected["as delivered"] = (("open", "failed") if runs else ("open",), "")
+    expected_answers: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(texts, (("passed",), ""))
+    expected_answers["as delivered"] = (("open", "failed") if runs else ("open",), "")
     for name, way in ways.items():
         texts[f"way {name}"] = solution.replace(*way.change)
-        expected[f"way {name}"] = (("failed",), name)
+        expected_answers[f"way {name}"] = (("failed",), name)
     with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
         copy = Path(folder) / file.name
         for version, text in texts.items():
             copy.write_text(text, encoding="utf-8")
             answer = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
-            words, way_name = expected[version]
+            words, way_name = expected_answers[version]
             is_right = answer.word in words and (answer.way == way_name or not way_name)
             right_answer = f"{' or '.join(words)} {way_name}".strip()
             complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {right_answer}"

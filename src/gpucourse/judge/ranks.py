@@ -189,8 +189,8 @@ class QuietSpan:
 
 
 def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
-    says = f"rank {number} of {size}: {verdict.says}" if verdict.word == "failed" else verdict.says
-    return Verdict(verdict.word, verdict.way, says, verdict.case)
+    message = f"rank {number} of {size}: {verdict.says}" if verdict.word == "failed" else verdict.says
+    return Verdict(verdict.word, verdict.way, message, verdict.case)
 
 
 def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str, *, quiet: bool) -> str:

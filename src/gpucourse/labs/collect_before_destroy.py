@@ -203,8 +203,8 @@ def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingE
 def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
     if not record.has_ended and record.state != "collecting":
         watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
-    if later := _count_later(record):
-        text = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
+    if job_count := _count_later(record):
+        text = f"run {record.id}: ending {job_count} job{'s' if job_count > 1 else ''} that its own jobs submitted"
         watch(Note(text=text, level="warning"))
 
 
@@ -213,8 +213,8 @@ def _end_jobs(
 ) -> str:
     """End the run's jobs on a cluster that remains. If that fails, return a clause that says what may still run."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in lost_nodes)
-    over = record.has_ended and not _count_later(record)
-    if record.slurm is None or over or not nodes or not deployment.uses_existing_machines:
+    is_over = record.has_ended and not _count_later(record)
+    if record.slurm is None or is_over or not nodes or not deployment.uses_existing_machines:
         return ""
     from gpucourse.remote.execute import cancel
     from gpucourse.remote.fleet import values

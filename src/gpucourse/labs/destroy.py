@@ -202,24 +202,24 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
     """Return the error that lists what may be left on each machine. The commands that remove it are in the receipt and, if they
     are short, also in the error."""
-    listed = "; ".join(item.id for item in receipt.forgotten)
+    item_ids = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
-    few = commands if len(commands) <= MAX_SHOWN else "the commands in the receipt remove it"
+    remedy = commands if len(commands) <= MAX_SHOWN else "the commands in the receipt remove it"
     return LeftoverError(
-        f"{receipt.stack} is forgotten, and this may remain on machines that could not be reached: {listed}",
-        hint=f"once a machine can be reached again: {few}",
+        f"{receipt.stack} is forgotten, and this may remain on machines that could not be reached: {item_ids}",
+        hint=f"once a machine can be reached again: {remedy}",
     )
 
 
 def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
     """Return the error that names what is left. The receipts contain the reasons, and a command that removes each item."""
     leftovers = [item for receipt in receipts for item in receipt.leftovers]
-    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
+    item_names = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
     command = (
         f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
     )
     return LeftoverError(
-        f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
+        f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {item_names}",
         hint=f"type it again: {command}; or remove them by hand, with the commands in the receipt",
     )
 

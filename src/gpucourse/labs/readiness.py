@@ -120,18 +120,18 @@ def wait_for_slurm(
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - start_s))
 
 
-def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
-    rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
-    wrong = {name: "removed, and still in Slurm's lists" for name in removed_nodes if name in rows}
+def _list_unready(inventory: Inventory, listing: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
+    rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listing.splitlines() if line.count("|") >= 3}
+    problems = {name: "removed, and still in Slurm's lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue
         state, gres, reason = rows.get(node.name, ["unknown", "", ""])
         if state.rstrip(_FLAGS) not in _AT_WORK:
-            wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
+            problems[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
         elif slurm_words.gpus(gres) != node.gpus:
-            wrong[node.name] = f"{state}, GPUs {gres}"
-    return wrong
+            problems[node.name] = f"{state}, GPUs {gres}"
+    return problems
 
 
 def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) -> str:

@@ -93,23 +93,25 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
     Raises UsageError for a path that does not exist, and for a folder with too many files.
     """
     uploads: list[Upload] = []
-    for named in extra:
-        if not named.exists():
-            raise UsageError(f"--with {named}: there is no such file or folder", hint="name a file or folder on this computer")
-        source = _locate(named)
+    for extra_path in extra:
+        if not extra_path.exists():
+            raise UsageError(
+                f"--with {extra_path}: there is no such file or folder", hint="name a file or folder on this computer"
+            )
+        source = _locate(extra_path)
         place = source.relative_to(base) if source.is_relative_to(base) else Path(source.name)
         if source.is_file():
             uploads.append(Upload(name=place.as_posix(), source=source))
             continue
         if not source.is_dir():
             raise UsageError(
-                f"--with {named}: it is neither a file nor a folder", hint="name a file or folder on this computer"
+                f"--with {extra_path}: it is neither a file nor a folder", hint="name a file or folder on this computer"
             )
         for path in list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > max_files:
                 raise UsageError(
-                    f"--with {named}: more than {max_files} files",
+                    f"--with {extra_path}: more than {max_files} files",
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads

@@ -173,10 +173,10 @@ def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
     """Return the requests of the file, in words."""
-    many = len(batch.tasks)
+    task_count = len(batch.tasks)
     at_once = f" ({batch.at_once:,} at once)" if batch.at_once else ""
     parts = [
-        f"an array of {many:,} task{'s' if many > 1 else ''}{at_once}, each on" if many else "",
+        f"an array of {task_count:,} task{'s' if task_count > 1 else ''}{at_once}, each on" if task_count else "",
         f"{nodes} node{'s' if nodes > 1 else ''}{f' of the partition {partition}' if partition else ''}",
     ]
     text = " ".join(filter(None, parts))
@@ -193,12 +193,12 @@ def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     folder of that file may not exist, and Slurm would then end the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
-    followed = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file
+    output_options = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file
     error = batch.read_option("error")
     path = PurePosixPath(error)
     if not error or (error != batch.read_option("output") and not path.is_absolute() and ".." not in path.parts):
-        return error, followed
-    return "", (*followed, f"--error={log}")
+        return error, output_options
+    return "", (*output_options, f"--error={log}")
 
 
 def _read_beginning(script: Path) -> str:

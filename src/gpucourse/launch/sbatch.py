@@ -86,8 +86,8 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        many = "One task for each of these numbers; at most as many run at once as the number after %."
-        requests.append((many, f"--array={job.array}"))
+        array_reason = "One task for each of these numbers; at most as many run at once as the number after %."
+        requests.append((array_reason, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
         requests.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))

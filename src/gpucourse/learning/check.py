@@ -69,18 +69,18 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     Raises MissingError if no run had checks; DamagedFile; UnknownName or UsageError if `run` names no such run.
     """
     records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share this folder
-    good = [record for record in records if record.brings_checks and record.subject == Path(name).name]
-    good = [record for record in good if record.is_of_script(name)] or good
+    candidates = [record for record in records if record.brings_checks and record.subject == Path(name).name]
+    candidates = [record for record in candidates if record.is_of_script(name)] or candidates
     if run is not None:
         run_id = runs.find(context.paths, run).id
-        good = [record for record in good if record.id == run_id]
-    if not good:
+        candidates = [record for record in candidates if record.id == run_id]
+    if not candidates:
         subject = f"run {run} of {name}" if run else f"no run of {name}"
         raise MissingError(
             f"{subject} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
             hint=f"gpucourse run --script {quote(name)} --checks FILE",
         )
-    record = good[-1]
+    record = candidates[-1]
     files = runs.files_of(context.paths, record)
     verdict = _judge_run(context.paths, record.subject, record, lambda: results.judge_own_checks(context, record))
     _keep_verdict(context.paths, files, record, verdict)
@@ -141,19 +141,19 @@ def _judge_run(
 ) -> ExerciseVerdict:
     """Return the verdict on a run. A file that is damaged, or has changed since the run ended, adds a check that did not
     pass."""
-    changed = seals.find_changed_files(runs.files_of(paths, record))
+    changed_files = seals.find_changed_files(runs.files_of(paths, record))
     try:
         verdict = judge_again()
     except GpucourseError as error:
-        broken = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
-        return ExerciseVerdict(exercise=subject, run=record.id, mode=record.mode, verdict="error", checks=(broken,))
-    if not changed:
+        damage_check = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
+        return ExerciseVerdict(exercise=subject, run=record.id, mode=record.mode, verdict="error", checks=(damage_check,))
+    if not changed_files:
         return verdict
-    names = ", ".join(changed[:4]) + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
+    names = ", ".join(changed_files[:4]) + (f" and {len(changed_files) - 4} more" if len(changed_files) > 4 else "")
     command = join(["gpucourse", "run", *record.run_words])
     hint = f"put the files back as they were, or run it again: {command}"
-    sealed = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
-    return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
+    seal_check = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
+    return replace(verdict, verdict="failed", checks=(*verdict.checks, seal_check))
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:

@@ -111,10 +111,10 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
     contents = [read_run(context, record) for record in records]
     labels = _labels(records, {content.record.id: content.metrics for content in contents})
     groups = put_side_by_side([list_values(content) for content in contents])
-    many = len({record.own_script for record in records})
+    script_count = len({record.own_script for record in records})
     return Comparison(
         exercise=records[0].subject,
-        title="your own script" if many == 1 else f"{many} scripts of your own with the same name",
+        title="your own script" if script_count == 1 else f"{script_count} scripts of your own with the same name",
         mode=mode,
         labels=labels,
         records=tuple(records),
@@ -125,13 +125,15 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
     )
 
 
-def _list_rows(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
+def _list_rows(table: MetricsTable, metrics_by_label: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
     """Return a row for each value of the table, with the value of each run."""
     group = table.title
     visible_table = table.model_copy(
         update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]}
     )
-    values = [{(group, name): value for name, value in list_cells(visible_table, metrics)} for metrics in named.values()]
+    values = [
+        {(group, name): value for name, value in list_cells(visible_table, metrics)} for metrics in metrics_by_label.values()
+    ]
     return put_side_by_side(values).get(group, [])
 
 
@@ -175,13 +177,13 @@ def _list_differing(facts: Collection[Mapping[str, object]]) -> list[str]:
 def _repeat(exercise: Exercise, record: RunRecord) -> str:
     """Return the command that runs the exercise again with the settings of a run."""
     local = is_simulated(record.mode)
-    changed = [
+    setting_options = [
         f"--set {quote(f'{parameter.name}={record.parameters[parameter.name]}')}"
         for parameter in exercise.parameters
         if record.parameters.get(parameter.name, (usual := parameter.default_for(local=local))) != usual
     ]
     nodes = [f"--nodes {len(record.nodes)}"] if len(record.nodes) != exercise.launch.nodes else []
-    return " ".join([f"gpucourse run {exercise.id}", *nodes, *changed])
+    return " ".join([f"gpucourse run {exercise.id}", *nodes, *setting_options])
 
 
 def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
@@ -245,11 +247,11 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
     return labels
 
 
-def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str, Any]], mode: str) -> Iterator[Path]:
+def _draw(context: Context, exercise: Exercise, metrics_by_label: Mapping[str, Mapping[str, Any]], mode: str) -> Iterator[Path]:
     folder = context.paths.deliverables(exercise.id)
-    subtitle = " · ".join([exercise.id, " / ".join(named), *([f"mode: {mode}"] if mode == SIMULATED else [])])
+    subtitle = " · ".join([exercise.id, " / ".join(metrics_by_label), *([f"mode: {mode}"] if mode == SIMULATED else [])])
     for manifest_plot in exercise.plots:
-        plot, combined = side_by_side(manifest_plot, named)
+        plot, combined = side_by_side(manifest_plot, metrics_by_label)
         plot = plot.model_copy(update={"file": f"comparison-{manifest_plot.file}"})
         try:
             yield from draw(plot, combined, subtitle=subtitle, folder=folder)

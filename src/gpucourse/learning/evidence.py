@@ -303,7 +303,7 @@ def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord
     titles: list[str] = []
     for deliverable in exercise.deliverables:
         names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(deliverable.source))]
-        sealed = [name for name in names if name in seal]
-        if sealed and all(seals.sha256(folder / name) == seal[name] for name in sealed):
+        sealed_names = [name for name in names if name in seal]
+        if sealed_names and all(seals.sha256(folder / name) == seal[name] for name in sealed_names):
             titles.append(deliverable.title)
     return tuple(titles)

@@ -122,8 +122,8 @@ def _choose(
         return text, f"gpucourse try {exercise.id}"
     unanswered = list_unanswered(evidence)
     mutations = {question.id: question for question in exercise.questions if question.kind == "mutation"}
-    if typed := [name for name in unanswered if name not in mutations]:
-        return f"answer {', '.join(typed)}", f"gpucourse answer {exercise.id}"
+    if question_ids := [name for name in unanswered if name not in mutations]:
+        return f"answer {', '.join(question_ids)}", f"gpucourse answer {exercise.id}"
     if advice := _advise_deploy(paths, module):
         return advice
     checks = ", ".join(check.id for check in exercise.checks)
@@ -140,7 +140,7 @@ def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | N
 
 
 def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
-    bad = [check.title for check in evidence.checks if check.verdict in BAD]
+    failed_titles = [check.title for check in evidence.checks if check.verdict in BAD]
     if advice := _advise_deploy(paths, module):
         return advice
     if evidence.trouble or evidence.changed:
@@ -148,6 +148,6 @@ def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evide
             f"run it again: {evidence.trouble or f'{evidence.changed[0]} changed after the run'}",
             f"gpucourse run {exercise.id}",
         )
-    if bad:
-        return f"a check did not pass: {bad[0]}", f"gpucourse hint {exercise.id}"
+    if failed_titles:
+        return f"a check did not pass: {failed_titles[0]}", f"gpucourse hint {exercise.id}"
     return f"read what it is about (gpucourse show {exercise.id}), and run it", f"gpucourse run {exercise.id}"

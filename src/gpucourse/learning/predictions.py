@@ -62,15 +62,17 @@ def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult
         explanation=counted_one.result.explanation,
         evidence=prediction.evidence,
         share=_compute_share(
-            prediction, [item.result.prediction for item in earlier], right=bool(right_predictions), blind=counted_one.blind
+            prediction, [item.result.prediction for item in earlier], is_right=bool(right_predictions), blind=counted_one.blind
         ),
     )
 
 
-def _compute_share(prediction: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
+def _compute_share(prediction: Prediction, wrong_answers: list[str], *, is_right: bool, blind: bool) -> float:
     if prediction.kind == "choice":
-        return compute_credit(prediction, len(set(wrong)), is_right=right) * (1.0 if blind or not right else SECOND)
-    return 0.0 if not right else 1.0 if blind and not wrong else SECOND
+        return compute_credit(prediction, len(set(wrong_answers)), is_right=is_right) * (
+            1.0 if blind or not is_right else SECOND
+        )
+    return 0.0 if not is_right else 1.0 if blind and not wrong_answers else SECOND
 
 
 def _iterate_predictions(paths: WorkspacePaths, exercise: Exercise) -> Iterator[RunPrediction]:

@@ -50,12 +50,12 @@ def read_tries(paths: WorkspacePaths) -> Tries:
     return read_record(paths.quiz, Tries) or Tries()
 
 
-def sit(context: Context, *, again: bool = False) -> Sitting | None:
-    """Return the open attempt, or a new one if none is open; None if one is finished and `again` is false."""
+def sit(context: Context, *, is_retry: bool = False) -> Sitting | None:
+    """Return the open attempt, or a new one if none is open; None if one is finished and `is_retry` is false."""
     quiz, tries = the_quiz(context.folders), read_tries(context.paths)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
-    if tries.tries and not again:
+    if tries.tries and not is_retry:
         return None
     tries.tries.append(Try(started=now_utc()))
     return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])

@@ -42,13 +42,13 @@ class RehearsalPlace:
     judge: Judge
 
 
-def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
+def rehearse(catalog: Catalog, module_ids: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
     """Run every exercise of these modules (of all, if none is named), one after the other, and yield each result as soon as it
     is ready.
 
     Raises UsageError for an unknown module. Whatever happens, nothing keeps running afterwards.
     """
-    modules = [catalog.module(module_id) for module_id in only] if only else list(catalog.modules)
+    modules = [catalog.module(module_id) for module_id in module_ids] if module_ids else list(catalog.modules)
     folders = catalog.folders
     if folders.modules.parent != folders.exercises.parent:
         raise UsageError(f"{folders.modules} and {folders.exercises} are not side by side", hint="gpucourse dev check DIR")
@@ -103,7 +103,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id, *nodes)
         complaints += (f"with its solution: {line}" for line in _complaints(solved, hole=False))
-        unmeasured = _open(solved.get("verdict") or {}, only="not_measured", about=_list_part_checks(exercise))
+        unmeasured = _open(solved.get("verdict") or {}, wanted_verdict="not_measured", about=_list_part_checks(exercise))
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
         _type(stage, "reset", exercise.id)
@@ -157,18 +157,18 @@ def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
     return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
 
 
-def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None = None) -> list[str]:
-    """Return the checks that need no GPU and did not pass. If they are set, `only` limits the result to one verdict, and
-    `about` to these ids."""
-    bad = [
+def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[str] | None = None) -> list[str]:
+    """Return the checks that need no GPU and did not pass. If they are set, `wanted_verdict` limits the result to one verdict,
+    and `about` to these ids."""
+    open_checks = [
         check
         for check in verdict.get("checks", ())
         if check["evidence"] == "logic"
         and check["verdict"] != "passed"
-        and only in {"", check["verdict"]}
+        and wanted_verdict in {"", check["verdict"]}
         and (about is None or check["id"] in about)
     ]
-    return [f"checks.{check['id']}: {check['verdict'].replace('_', ' ')}: {check['observed']}" for check in bad]
+    return [f"checks.{check['id']}: {check['verdict'].replace('_', ' ')}: {check['observed']}" for check in open_checks]
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:

@@ -201,8 +201,8 @@ def _find_shortages(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
         )
     number = plan.enough.models_of
     if number:
-        named = {subject.record.parameters.get("model") for subject in everyone if subject.record.exercise == number}
-        models = sorted(str(model) for model in named - {None})
+        model_names = {subject.record.parameters.get("model") for subject in everyone if subject.record.exercise == number}
+        models = sorted(str(model) for model in model_names - {None})
         if len(models) < plan.enough.models:
             yield (
                 f"a comparison needs {plan.enough.models} models; the runs of {number} used {', '.join(models) or 'none'}. "

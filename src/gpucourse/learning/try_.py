@@ -25,7 +25,7 @@ class TriedPart:
     waited_s: float
 
 
-def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
+def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
     """Judge the learner's parts of an exercise, either all parts or those whose files are named, and hand in the parts that are
     right.
 
@@ -34,7 +34,7 @@ def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -
     """
     if not exercise.yours:
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")
-    paths = set(only)
+    paths = set(chosen_files)
     files = parts.list_part_files(context, exercise)
     tried_parts = [
         _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not paths or files[part.id] in paths
@@ -46,8 +46,8 @@ def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -
 
 def _try_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> TriedPart:
     start_s = time.monotonic()
-    edited = part.judge and not parts.is_as_delivered(context, exercise, part, file)
-    if edited and part.torch and not context.judge.has_torch:
+    is_edited = part.judge and not parts.is_as_delivered(context, exercise, part, file)
+    if is_edited and part.torch and not context.judge.has_torch:
         context.watch(Note(text="importing torch ..."))
     result = parts.judge_part(context, exercise, part, file)
     return TriedPart(part=part, file=file, result=result, waited_s=time.monotonic() - start_s)

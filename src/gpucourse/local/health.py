@@ -99,8 +99,8 @@ def _marks(uid: str) -> tuple[str, str]:
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
     """Return the paths in the stack's folder, its folder for sockets, and the links that its runs made elsewhere."""
-    inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
-    return inside + [path for path in layout.list_outside(nodes_folder, uid) if os.path.lexists(path)]
+    entries = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
+    return entries + [path for path in layout.list_outside(nodes_folder, uid) if os.path.lexists(path)]
 
 
 def _judge(folder: Path, name: str, uid: str, port: int | None, first_lines: dict[int, str]) -> NodeHealth:

@@ -130,8 +130,8 @@ def _programs(python: str) -> list[str]:
     """Return the folders outside /usr that the interpreter needs: its virtual environment, and the Python from which that was
     made."""
     prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
-    outside = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
-    return [str(path) for path in outside if not any(parent in path.parents for parent in outside)]
+    folders = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
+    return [str(path) for path in folders if not any(parent in path.parents for parent in folders)]
 
 
 def _sshd_config(spec: Spec) -> str:

@@ -39,17 +39,17 @@ async def serve(channel: SshChannel, *, shell: str, home: Path, environment: dic
 async def _attend(channel: SshChannel, child: Child, session: str) -> None:
     feeding = asyncio.create_task(_feed(channel, child))
     disconnect = asyncio.create_task(channel.wait_closed())
-    over = asyncio.create_task(_wait_until_silent(channel, child))
+    completion = asyncio.create_task(_wait_until_silent(channel, child))
     try:
-        await asyncio.wait({disconnect, over}, return_when=asyncio.FIRST_COMPLETED)
-        if over.done() and over.exception() is None:
-            _tell_exit(channel, over.result())
+        await asyncio.wait({disconnect, completion}, return_when=asyncio.FIRST_COMPLETED)
+        if completion.done() and completion.exception() is None:
+            _tell_exit(channel, completion.result())
         else:
             await _end(child, session)
     finally:
-        for task in (feeding, disconnect, over):
+        for task in (feeding, disconnect, completion):
             task.cancel()
-        await asyncio.gather(feeding, disconnect, over, return_exceptions=True)
+        await asyncio.gather(feeding, disconnect, completion, return_exceptions=True)
         child.close()
 
 

@@ -107,8 +107,8 @@ def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[
         elif objection := kind.find_objection(operand):
             yield _error((), f"{name}: {objection}", data)
         elif data.get("tolerance") and not kind.tolerance:
-            those = " or ".join(kind.name for kind in check_kinds().values() if kind.tolerance)
-            yield _error((), f"tolerance belongs to {those}, not to {name}", data)
+            tolerant_kinds = " or ".join(kind.name for kind in check_kinds().values() if kind.tolerance)
+            yield _error((), f"tolerance belongs to {tolerant_kinds}, not to {name}", data)
 
 
 @cache

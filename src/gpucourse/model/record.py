@@ -244,17 +244,17 @@ class RunRecord:
     def split_world(self) -> str:
         """Return a sentence on how the process groups of the ranks differ from the plan; empty if they do not, or if that is
         not known."""
-        sizes, planned = self.group_sizes, self.world_size
-        if not self.starts_ranks or self.state != "succeeded" or planned < 2 or not sizes:
+        sizes, planned_size = self.group_sizes, self.world_size
+        if not self.starts_ranks or self.state != "succeeded" or planned_size < 2 or not sizes:
             return ""
         if (
-            len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned == 0
+            len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned_size == 0
         ):  # each rank may have started the same number of processes
             return ""
         if not any(sizes):
             return f"torch made no process group: {len(sizes)} ranks worked alone, each in a world of one"
         groups = ", ".join(_count_groups(size, sizes.count(size)) for size in sorted(set(sizes)))
-        return f"{planned} ranks were planned as one process group, but they made {groups}"
+        return f"{planned_size} ranks were planned as one process group, but they made {groups}"
 
     @property
     def warnings(self) -> list[str]:

@@ -96,8 +96,8 @@ def _check(value: object) -> None:
         depth += 1
         if depth > MAX_DEPTH:
             raise OutsideError(_TOO_DEEP)
-        inside = (item.values() if isinstance(item, dict) else item for item in containers)
-        level = [inner for items in inside for inner in items if not isinstance(inner, str)]
+        contents = (item.values() if isinstance(item, dict) else item for item in containers)
+        level = [inner for items in contents for inner in items if not isinstance(inner, str)]
         if any(map(_too_large, level)):
             raise OutsideError("the JSON document contains a number that is too large")
 

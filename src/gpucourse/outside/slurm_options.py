@@ -223,7 +223,7 @@ def _read_line(line: str, number: int, options: SlurmOptions) -> None:
     options.values.update(read.values)
 
 
-def _read_long(word: str, rest: list[str], options: SlurmOptions, program: str) -> None:
+def _read_long(word: str, next_words: list[str], options: SlurmOptions, program: str) -> None:
     beginning, equals, value = word.partition("=")
     names = sorted(name for name in _WITH_VALUE | _FLAGS if name.startswith(beginning))
     name = beginning if beginning in names else names[0] if len(names) == 1 else ""
@@ -232,19 +232,19 @@ def _read_long(word: str, rest: list[str], options: SlurmOptions, program: str) 
             f"{program} has no option --{beginning}" if not names else f"--{beginning} is short for several options"
         )
     if name in _WITH_VALUE and not equals:
-        if not rest:
+        if not next_words:
             raise OptionRefused(f"--{name} needs a value")
-        value = rest.pop(0)
+        value = next_words.pop(0)
     options.values[name] = value
 
 
-def _read_short(letters: str, rest: list[str], options: SlurmOptions, program: str) -> None:
+def _read_short(letters: str, next_words: list[str], options: SlurmOptions, program: str) -> None:
     while letters:
         letter, letters = letters[0], letters[1:]
         if letter in _SHORT:
-            if not letters and not rest:
+            if not letters and not next_words:
                 raise OptionRefused(f"-{letter} needs a value")
-            options.values[_SHORT[letter]] = letters or rest.pop(0)
+            options.values[_SHORT[letter]] = letters or next_words.pop(0)
             return
         if letter not in _SHORT_FLAGS:
             raise OptionRefused(f"{program} has no option -{letter}")

@@ -55,7 +55,7 @@ def is_stack(folder: Path) -> bool:
     return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
 
 
-def _bring_modules(original: Path, copy: Path, root: Path, copied: dict[Path, str]) -> None:
+def _bring_modules(original: Path, copy: Path, root: Path, copy_names: dict[Path, str]) -> None:
     """Copy the modules to which the files in `copy` (a copy of `original`) refer, and make the files refer to these copies."""
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
@@ -64,10 +64,10 @@ def _bring_modules(original: Path, copy: Path, root: Path, copied: dict[Path, st
             source = (original / match["path"]).resolve()
             if source.is_relative_to(original.resolve()):
                 continue  # it was copied with its folder
-            if source not in copied:
-                copied[source] = _bring(source, root, set(copied.values()), named_in=original / file.name)
-                _bring_modules(source, root / MODULES / copied[source], root, copied)
-            new = f"./{MODULES}/{copied[source]}" if copy == root else f"../{copied[source]}"
+            if source not in copy_names:
+                copy_names[source] = _bring(source, root, set(copy_names.values()), named_in=original / file.name)
+                _bring_modules(source, root / MODULES / copy_names[source], root, copy_names)
+            new = f"./{MODULES}/{copy_names[source]}" if copy == root else f"../{copy_names[source]}"
             pieces += [text[end : match.start()], f'{match["before"]}"{new}"']
             end = match.end()
         if pieces:

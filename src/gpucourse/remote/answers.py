@@ -181,12 +181,12 @@ def _check_row(row: JobRow) -> JobRow:
     return replace(row, **texts)
 
 
-def check_later_jobs(later: list[LaterJob]) -> list[LaterJob]:
+def check_later_jobs(later_jobs: list[LaterJob]) -> list[LaterJob]:
     """Return jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
-    check_range(len(later), 0, MAX_JOBS, "the number of later jobs")
-    if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later):
+    check_range(len(later_jobs), 0, MAX_JOBS, "the number of later jobs")
+    if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later_jobs):
         raise ValueError("the number of a later job is not a number")
-    return [replace(job, name=printable(job.name, 80), state=printable(job.state, 40)) for job in later]
+    return [replace(job, name=printable(job.name, 80), state=printable(job.state, 40)) for job in later_jobs]
 
 
 @dataclass(kw_only=True)

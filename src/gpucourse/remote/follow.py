@@ -271,10 +271,10 @@ class _NodeFollower(threading.Thread):
     def _distrust(self, subject: str, reason: object) -> NodeUntrusted:
         return answers.make_untrusted_error(self._node.label, subject, reason)
 
-    def _keep_name(self, stream: int, named: answers.LogName) -> None:
+    def _keep_name(self, stream: int, log_name: answers.LogName) -> None:
         if stream >= MAX_LOGS:
             raise self._distrust("the name of a log", f"there is no log {stream}")
-        node, rank = named.node or self._node.name, named.rank
+        node, rank = log_name.node or self._node.name, log_name.rank
         if self._hosts is not None and node not in {*self._hosts, self._node.name}:
             raise self._distrust("the name of a log", f"{node} is not a node of this lab")
         if rank is not None and rank >= self._ranks:
@@ -320,7 +320,7 @@ def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTi
     time."""
     start_s, patience = time.monotonic(), None
     may_cancel = not job.scheduled
-    named: set[int] = set()
+    reported_restarts: set[int] = set()
     while True:
         with state.monitor() as monitor:
             if silent := monitor.list_newly_silent():
@@ -340,8 +340,8 @@ def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTi
             if times.is_over(time.monotonic() - start_s, state.received):
                 state.broken += [Outcome(node=node, error=_make_limit_error(node, start_s)) for node in remaining]
                 return
-        if (first := state.find_settled_failure()) is not None and first.restart not in named:
-            named.add(first.restart)
+        if (first := state.find_settled_failure()) is not None and first.restart not in reported_restarts:
+            reported_restarts.add(first.restart)
             state.tell(Note(text=state.result.describe_failure(first), level="warning"))
         if is_due:
             with state.monitor() as monitor:

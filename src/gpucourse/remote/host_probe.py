@@ -183,16 +183,16 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
         for line in result.stdout.splitlines()[: len(pythons)]
     ]
     usable = [answer for answer in reports if tuple(map(int, answer.version.split(".")))[:2] >= MIN_PYTHON]
-    best = next((answer for answer in usable if answer.torch), usable[0] if usable else None)
-    if best is None:
+    choice = next((answer for answer in usable if answer.torch), usable[0] if usable else None)
+    if choice is None:
         older = ", ".join(f"{answer.python} is {answer.version}" for answer in reports)
         raise MissingError(
             f"{link.node.label} has no Python 3.8 or newer among {', '.join(pythons)}{older and f' ({older})'}",
             hint="name it in gpucourse.yaml: node_python: /home/me/venv/bin/python for all machines, or for this one alone: "
             f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
-    best.clock_skew_s = estimate_skew(asked_at, best.clock)
-    return best
+    choice.clock_skew_s = estimate_skew(asked_at, choice.clock)
+    return choice
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:

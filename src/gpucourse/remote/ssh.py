@@ -276,7 +276,7 @@ def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
 def _make_key_error(file: Path, error: Exception, *, is_own: bool) -> MissingError:
     hint = "type gpucourse deploy again: it makes the key if there is none"
     if not is_own:
-        locked = isinstance(error, paramiko.PasswordRequiredException)
-        hint = "a key with a passphrase cannot be used: " if locked else ""
+        has_passphrase = isinstance(error, paramiko.PasswordRequiredException)
+        hint = "a key with a passphrase cannot be used: " if has_passphrase else ""
         hint += "name another with --key, or leave --key out to use this workspace's own"
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)

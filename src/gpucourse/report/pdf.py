@@ -228,7 +228,7 @@ def _widths(pdf: _Pages, grid: Grid) -> list[float]:
     if spare <= 0:  # wider than the page: all columns share its width
         return [width * pdf.epw / sum(narrow) for width in narrow]
     share = min(1.0, spare / max(1e-9, sum(wide) - sum(narrow)))
-    return [least + (most - least) * share for least, most in zip(narrow, wide, strict=True)]
+    return [min_width + (max_width - min_width) * share for min_width, max_width in zip(narrow, wide, strict=True)]
 
 
 def _write_saying(pdf: _Pages, saying: Saying) -> None:
@@ -236,10 +236,10 @@ def _write_saying(pdf: _Pages, saying: Saying) -> None:
         return
     pdf.ln(2)
     pdf.write_text(saying.title, style="B")
-    left = pdf.l_margin
-    pdf.set_left_margin(left + 4)
+    left_margin = pdf.l_margin
+    pdf.set_left_margin(left_margin + 4)
     pdf.write_text(saying.text, style="I")
-    pdf.set_left_margin(left)
+    pdf.set_left_margin(left_margin)
 
 
 def _write_missing(pdf: _Pages, missing: tuple[str, ...]) -> None:

@@ -126,8 +126,8 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
-    judged = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
-    repair = Repair(record=record, verdict=verdict, judged=judged)
+    fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
+    repair = Repair(record=record, verdict=verdict, judged=fault_answer)
     if repair.is_right:
         history = _read_drills(context.paths, exercise)
         history.drills[-1].repaired = record.id

@@ -168,12 +168,12 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
                 hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
             )
         )
-    passed = all(check.verdict == "passed" for check in checks)
+    has_passed = all(check.verdict == "passed" for check in checks)
     return ExerciseVerdict(
         exercise=record.exercise,
         run=record.id,
         mode=record.mode,
-        verdict="passed" if passed else "failed",
+        verdict="passed" if has_passed else "failed",
         checks=tuple(checks),
     )
 

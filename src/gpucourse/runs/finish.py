@@ -159,24 +159,24 @@ def _collect(
     # A learner's script does not use GPUCOURSE_OUT, so everything that it wrote into its folder is its result.
     patterns = (*exercise.outputs, "**") if record.own_script else exercise.outputs
     limit = context.settings.output_limit
-    home = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
-    record.outputs, record.refused = home.outputs[:MAX_LISTED], list(home.refused)
-    record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
-    for error in home.unreachable:
+    collection = collect(fleet, record.id, patterns, files, exercise.max_output, context.watch, output_limit=limit, until=until)
+    record.outputs, record.refused = collection.outputs[:MAX_LISTED], list(collection.refused)
+    record.output_files, record.output_bytes = len(collection.outputs), sum(output.bytes for output in collection.outputs)
+    for error in collection.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
     # If a run never started as a whole, a node that does not know the run has no outputs of it.
-    missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
+    missed = [node for node in collection.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
-    environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
+    environments = {node: {"mode": record.mode, **facts} for node, facts in collection.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
-    for refusal in home.refused[:_MAX_NOTES]:
+    for refusal in collection.refused[:_MAX_NOTES]:
         context.watch(Note(text=f"{refusal.node}: {refusal.name} was not collected: {refusal.reason}", level="warning"))
-    if (more := len(home.refused) - _MAX_NOTES) > 0:
-        _warn(context.watch, f"{more} more files were not collected; {files.record} has their names")
+    if (omitted_count := len(collection.refused) - _MAX_NOTES) > 0:
+        _warn(context.watch, f"{omitted_count} more files were not collected; {files.record} has their names")
     if missed:
         runs.save(context.paths, record)
         raise _make_collect_error(missed)
-    return {output.path: output.sha256 for output in home.outputs}
+    return {output.path: output.sha256 for output in collection.outputs}
 
 
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:

@@ -50,7 +50,7 @@ class SweepResult:
     own_script: str = ""
 
 
-def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
+def values_of(catalog: Catalog, run_request: RunRequest, assignment: str) -> tuple[Parameter, tuple[Scalar, ...]]:
     """Return the parameter and the values in `batch_size=16,32,64`; each value is checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that is not accepted or
@@ -59,14 +59,14 @@ def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Pa
     from gpucourse.course.parameters import read_value, resolve
 
     _, exercise = catalog.exercise(run_request.exercise)
-    name, equals, listing = typed.partition("=")
+    name, equals, listing = assignment.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
     texts = [text.strip() for text in listing.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
     if exercise.launch.traits.is_terminal:
         raise UsageError(f"{exercise.id} is a session at your own terminal: no --sweep", hint=f"gpucourse run {exercise.id}")
     if not equals or not name:
-        raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
+        raise UsageError(f"--sweep {assignment}: not of the form name=1,2,3", hint=example)
     names = [parameter.name for parameter in exercise.parameters]
     parameter = exercise.parameter(name)
     if parameter is None:
@@ -74,14 +74,14 @@ def values_of(catalog: Catalog, run_request: RunRequest, typed: str) -> tuple[Pa
     if name in {key.removeprefix("--").replace("-", "_") for key in run_request.settings}:
         raise UsageError(f"{name} is both swept and set", hint=example)
     if len(texts) < 2 or not all(texts):
-        raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
+        raise UsageError(f"--sweep {assignment}: at least two values are needed, with commas between them", hint=example)
     if len(texts) > MAX_VALUES:
         raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MAX_VALUES}", hint="sweep in several parts")
     resolve(exercise, run_request.settings, local=True)
     values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
         duplicate = next(value for value in values if values.count(value) > 1)
-        raise UsageError(f"--sweep {typed}: {duplicate} appears twice", hint="name each value once")
+        raise UsageError(f"--sweep {assignment}: {duplicate} appears twice", hint="name each value once")
     return parameter, values
 
 
@@ -163,8 +163,8 @@ def _point(
 def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunPaths) -> Grid:
     """Store the record with the current table; return the table."""
     by_value = _metrics(paths, record)
-    for measured, metrics in by_value.values():
-        record.mode, record.device = measured.mode, str(metrics.get("device") or "")
+    for run_record, metrics in by_value.values():
+        record.mode, record.device = run_record.mode, str(metrics.get("device") or "")
     grid = _make_grid(exercise, record, {str(value): metrics for value, (_, metrics) in by_value.items()})
     record.title, record.columns, record.numeric = grid.title, list(grid.columns), list(grid.numeric)
     record.rows = [list(row) for row in grid.rows]
@@ -175,13 +175,13 @@ def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunP
 def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping[str, Any]]) -> Grid:
     """Return the table of the measurements, with a row for each value that has none."""
     summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
-    measured = _table(exercise, by_label)
-    if measured is None or len(by_label) < 2:
+    grid = _table(exercise, by_label)
+    if grid is None or len(by_label) < 2:
         columns = (record.parameter, "state", "checks", "run")
         return Grid(title="Every value", columns=columns, rows=tuple(summary), numeric=(False,) * 4)
-    nothing = [grids.NOTHING] * (len(measured.columns) - 2)
-    rest = [(row[0], row[1], *nothing) for row in summary if row[0] not in by_label]
-    return replace(measured, columns=(record.parameter, *measured.columns[1:]), rows=(*measured.rows, *rest), note="")
+    nothing = [grids.NOTHING] * (len(grid.columns) - 2)
+    remaining_rows = [(row[0], row[1], *nothing) for row in summary if row[0] not in by_label]
+    return replace(grid, columns=(record.parameter, *grid.columns[1:]), rows=(*grid.rows, *remaining_rows), note="")
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
@@ -204,14 +204,14 @@ def _finish(
 ) -> tuple[Path, ...]:
     """Write the plot, the table as text and the seal. For the exercise's own script, copy the files to the deliverables. Return
     the files to look at."""
-    drawn = _draw(context, exercise, record, files.folder)
-    record.pictures = [path.name for path in drawn]
+    pictures = _draw(context, exercise, record, files.folder)
+    record.pictures = [path.name for path in pictures]
     write_record(files.sweep, record)
     about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
     origin = f"{record.device} · mode: {record.mode} · sweep {record.id}"
     write_text(files.sweep_table, f"{about}\n\n{origin}\n\n{as_markdown(grid)}\n")
     finish.seal(context.paths.run(record.folder, record.id), str(record.mode))
-    outputs = (files.sweep, files.sweep_table, *drawn)
+    outputs = (files.sweep, files.sweep_table, *pictures)
     if own_script:
         return outputs
     copies: list[Path] = []
@@ -231,10 +231,10 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
         rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
             continue
-        changed, combined = make_sweep_plot(plot, record.parameter, record.unit, rows)
+        sweep_plot, combined = make_sweep_plot(plot, record.parameter, record.unit, rows)
         origin = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
         try:
-            return draw(changed, combined, subtitle=f"{exercise.id} · {origin} · sweep {record.id}", folder=folder)
+            return draw(sweep_plot, combined, subtitle=f"{exercise.id} · {origin} · sweep {record.id}", folder=folder)
         except MissingError as error:
             context.watch(Note(text=f"no picture of the sweep: {error.what}", level="warning"))
     return []
@@ -245,9 +245,9 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
     by_id = {run_record.id: run_record for run_record in runs.readable(paths, record.folder)[0]}
     by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
-        measured = by_id.get(point.run or "")
-        if measured is not None and point.state == "succeeded":
-            by_value[point.value] = (measured, results.material(paths, measured)["metrics"])
+        point_run = by_id.get(point.run or "")
+        if point_run is not None and point.state == "succeeded":
+            by_value[point.value] = (point_run, results.material(paths, point_run)["metrics"])
     return by_value
 
 

@@ -151,8 +151,8 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
 def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
     """Return whether a run had a part with a judge that the learner has edited."""
     files = runs.files_of(context.paths, record)
-    judged = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
-    return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged)
+    judged_parts = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
+    return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged_parts)
 
 
 def judge_parts(
@@ -227,21 +227,23 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
     return replace(check, verdict="not_measured", observed=f"your part {part.file} is open", hint=part.write)
 
 
-def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False) -> None:
+def keep(
+    context: Context, exercise: Exercise, judged_parts: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False
+) -> None:
     """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
     attempts change nothing, unless the same file is judged again (`rejudge`). A part that is open or could not be judged
     replaces nothing; a part with checks of a run counts only after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
         results, try_time = stored.parts, stored.tried
-        if not rejudge and any(result.verdict != "open" and not result.run for result, _ in judged):
+        if not rejudge and any(result.verdict != "open" and not result.run for result, _ in judged_parts):
             try_time = now_utc("milliseconds")
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
             stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
             if stored_result is not None and _find_objection(context.paths, exercise, part, stored_result):
                 stored_result = None  # such as after its run was removed: what is judged now replaces it
-            result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
+            result, file = next(((item, path) for item, path in judged_parts if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue
             if part.checks and not result.run:
@@ -270,14 +272,14 @@ def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark. A part
     that only a run checks keeps the result of that run. Raises MissingError."""
     results = _read_kept(context.paths, exercise.id).parts
-    judged: list[tuple[PartResult, Path]] = []
+    judged_parts: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
         stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
         if stored_result is None or part.checks or not part.judge:
             continue
         file = context.paths.yours_file(exercise.id, part.file)
-        judged.append((replace(judge_part(context, exercise, part, file), run=stored_result.run), file))
-    keep(context, exercise, judged, rejudge=True)
+        judged_parts.append((replace(judge_part(context, exercise, part, file), run=stored_result.run), file))
+    keep(context, exercise, judged_parts, rejudge=True)
 
 
 def _course_folder(context: Context, exercise: Exercise) -> Path:

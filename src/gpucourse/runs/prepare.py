@@ -171,9 +171,9 @@ def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if an exercise is meant for more nodes than are deployed, with the command that deploys them."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
-        more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
+        command = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
         verb = "is" if deployed == 1 else "are"
-        text = f"{exercise.id} is meant for {intended} nodes, and {deployed} {verb} deployed; more: {more}"
+        text = f"{exercise.id} is meant for {intended} nodes, and {deployed} {verb} deployed; more: {command}"
         watch(Note(text=text, level="warning"))
 
 
@@ -226,10 +226,10 @@ def plan_on(
     return launcher.plan(request, fleet.nodes, LabFacts(nodes=facts, port=port))
 
 
-def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
+def _refuse_same_names(exercise: Exercise, uploads: list[Upload], extra_uploads: list[Upload]) -> None:
     """Refuse a --with file that would replace one of the exercise's own. Raises UsageError."""
     sources = {upload.name: upload.source for upload in uploads}
-    for upload in named:
+    for upload in extra_uploads:
         if upload.name in sources and upload.source.resolve() != sources[upload.name].resolve():
             raise UsageError(
                 f"--with {upload.source}: {exercise.id} has a file of its own named {upload.name}",
@@ -251,9 +251,9 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
         for name, place in places.items()
     ]
     if script is None:
-        named = find_named_files(request.extra, uploads[0].source.resolve().parent)
-        _refuse_same_names(exercise, uploads, named)
-        return exercise.script, (*uploads, *named, *list_earlier_runs(context.paths, exercise))
+        extra_uploads = find_named_files(request.extra, uploads[0].source.resolve().parent)
+        _refuse_same_names(exercise, uploads, extra_uploads)
+        return exercise.script, (*uploads, *extra_uploads, *list_earlier_runs(context.paths, exercise))
     if not script.is_file():
         problem = "it is not a plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
@@ -266,14 +266,16 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole
-    beside = find_mentioned_files(script) if shell else find_imports(script, base, request.python_module)
-    if beside:
-        names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
+    neighbours = find_mentioned_files(script) if shell else find_imports(script, base, request.python_module)
+    if neighbours:
+        names = ", ".join(upload.name for upload in neighbours[:6]) + (
+            f" and {len(neighbours) - 6} more" if len(neighbours) > 6 else ""
+        )
         verb = "names" if shell else "imports"
         context.watch(Note(text=f"{script.name} {verb} files next to it, so they are uploaded too: {names}"))
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
-    own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *beside]
+    own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *neighbours]
     by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
     return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())  # else it would be a flag of Python itself
 

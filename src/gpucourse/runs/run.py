@@ -54,26 +54,26 @@ def run(
     in place of the original. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C: the
     run then continues.
     """
-    with plan_run(context, resolved, is_drill=inject_faults is not None) as planned:
-        if (objection := object_to(planned.plan)) is not None:
+    with plan_run(context, resolved, is_drill=inject_faults is not None) as planned_run:
+        if (objection := object_to(planned_run.plan)) is not None:
             raise objection
         if not resolved.launcher.by_slurm:
-            _warn_of_others(context, planned.deployment, {node.name for node in planned.fleet.nodes})
+            _warn_of_others(context, planned_run.deployment, {node.name for node in planned_run.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)
         # Locked before there is a record: another command would assume that a run that has not started yet never will.
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {resolved.exercise.id}"):
-            plan = replace(planned.plan, run_id=run_id)
-            record = new_record(context, resolved, planned.deployment, plan)
-            record.phases_s, record.clock_skew_s = planned.phases_s, planned.skew_s
+            plan = replace(planned_run.plan, run_id=run_id)
+            record = new_record(context, resolved, planned_run.deployment, plan)
+            record.phases_s, record.clock_skew_s = planned_run.phases_s, planned_run.skew_s
             record.drill = inject_faults is not None
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
             record.max_restarts = launched.max_restarts
-            _launch(context, planned.fleet, record, launched, faults)
+            _launch(context, planned_run.fleet, record, launched, faults)
             if detach:
                 return RunResult(record=record)
             from gpucourse.runs import follow
 
-            return RunResult(record=record, followed_run=follow.follow_to_end(context, planned.fleet, record))
+            return RunResult(record=record, followed_run=follow.follow_to_end(context, planned_run.fleet, record))
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:

@@ -70,18 +70,20 @@ def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_
 
 
 def _step(exercise: Exercise, lab: Deployment, run_request: RunRequest, run_one: RunExercise) -> ExerciseRun:
-    planned = ExerciseRun(
+    initial_step = ExerciseRun(
         exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
     )
     if exercise.launch.traits.is_terminal:
-        return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
+        return replace(
+            initial_step, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}"
+        )
     try:
         ran = run_one(exercise, lab, lambda watched: run(watched, resolve(watched, run_request)))
     except Interrupted:
         raise
     except GpucourseError as error:
-        return replace(planned, error=error.what)
+        return replace(initial_step, error=error.what)
     record = ran.followed_run.record if ran.followed_run else ran.record
     seconds = max((end.seconds or 0.0 for end in record.node_exits), default=None)
-    finished_step = replace(planned, state=record.state, verdict=record.verdict, run=record.id, seconds=seconds)
+    finished_step = replace(initial_step, state=record.state, verdict=record.verdict, run=record.id, seconds=seconds)
     return replace(finished_step, error=record.error or "")

@@ -95,8 +95,8 @@ def _plan_own_batch(
 ) -> LaunchPlan:
     """Return the plan for a learner's batch file. Only its partition is checked here; sbatch checks the rest."""
     batch_file = own_batch.read(script)
-    typed = batch.partition_of(request)
-    partition = typed or slurm_cluster.batch_partition or batch_file.read_option("partition")
+    requested_partition = batch.partition_of(request)
+    partition = requested_partition or slurm_cluster.batch_partition or batch_file.read_option("partition")
     if partition and slurm_cluster.partition(partition) is None:
         raise _make_partition_error(partition, slurm_cluster, f"gpucourse run --script {script}")
     return own_batch.plan(
@@ -104,7 +104,7 @@ def _plan_own_batch(
         head,
         batch_file,
         nodes=run.request.nodes,
-        partition=typed,
+        partition=requested_partition,
         default=slurm_cluster.default.name if slurm_cluster.default else "",
         login=slurm_cluster.batch_partition,
         time_s=run.request.timeout_s,
@@ -182,9 +182,9 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
-        named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
+        node_states = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
-            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
+            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {node_states}",
             hint=(f"{deploy} repairs it; or " if deploy else "")
             + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )
@@ -286,11 +286,11 @@ def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]
     return document if isinstance(document, dict) else {}
 
 
-def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
+def _describe_job(row: JobRow, metrics: dict[str, Any]) -> dict[str, Any]:
     """Return a job as checks and tables read it: what it wrote, overridden by Slurm's data."""
     from gpucourse.remote.agent.slurm.words import hosts
 
-    return {**measured, **_row_to_dict(row), "nodes": len(hosts(row.node))}
+    return {**metrics, **_row_to_dict(row), "nodes": len(hosts(row.node))}
 
 
 def _count_most_at_once(rows: list[JobRow]) -> int | None:

@@ -134,12 +134,12 @@ def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, p
     return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
 
 
-def _watch(open_session: OpenSession, over: threading.Event) -> None:
+def _watch(open_session: OpenSession, end_event: threading.Event) -> None:
     """Query Slurm until it holds a GPU for the job, or the session is over. A query that fails is repeated."""
     from gpucourse.remote.slurm_client import session
 
     nap = _LOOK_S[0]
-    while not over.wait(nap):
+    while not end_event.wait(nap):
         nap = min(nap * 1.5, _LOOK_S[1])
         try:
             state = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)

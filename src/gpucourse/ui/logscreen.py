@@ -190,8 +190,8 @@ def _gap(source: Source, width: int | None) -> list[Text]:
     missed, source.missed = source.missed, 0
     if not missed:
         return []
-    some = "1 line" if missed == 1 else f"{missed:,} lines"
-    return [_draw_text(source, f"{UNICODE.ellipsis} {some} not shown; see {source.file}", width, style="dim")]
+    amount = "1 line" if missed == 1 else f"{missed:,} lines"
+    return [_draw_text(source, f"{UNICODE.ellipsis} {amount} not shown; see {source.file}", width, style="dim")]
 
 
 def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:

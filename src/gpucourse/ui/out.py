@@ -42,11 +42,11 @@ class Out:
         """Write the bytes unchanged."""
         self._write(data, data.endswith(b"\n\n"))
 
-    def _write(self, data: str | bytes, apart: bool) -> None:
+    def _write(self, data: str | bytes, is_apart: bool) -> None:
         with self._lock:
             if self.closed or not data:
                 return
-            self.apart, self.written_at = apart, time.monotonic()
+            self.apart, self.written_at = is_apart, time.monotonic()
             try:
                 self._put(data)
             except (OSError, ValueError) as error:

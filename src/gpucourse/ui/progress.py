@@ -236,8 +236,8 @@ def _list_good(stage: OpenStage) -> list[Text]:
 
 def _list_children(stage: OpenStage) -> list[Text]:
     """Return the lines of all parts at the end of their stage. If many succeeded, these share one line for each action."""
-    many = len(stage.good_resources) > EACH or len(stage.good_nodes) > EACH
-    return (_summarize_good(stage) if many else _list_good(stage)) + _list_failed(stage)
+    has_many = len(stage.good_resources) > EACH or len(stage.good_nodes) > EACH
+    return (_summarize_good(stage) if has_many else _list_good(stage)) + _list_failed(stage)
 
 
 def _summarize_good(stage: OpenStage) -> list[Text]:
@@ -267,9 +267,9 @@ def _draw_resource(resource: Resource) -> Text:
 
 
 def _draw_node(name: str, events: list[NodeEvent]) -> list[Text]:
-    good = all(event.ok for event in events)
+    is_good = all(event.ok for event in events)
     steps = f" {UNICODE.dot} ".join(map(_describe_step, events))
-    rows = [line("  ", _sign(good), " ", pad(clean_line(name), 8), (f"  {steps}", "dim" if good else ""))]
+    rows = [line("  ", _sign(is_good), " ", pad(clean_line(name), 8), (f"  {steps}", "dim" if is_good else ""))]
     details = [clean_line(event.detail) for event in events if not event.ok and event.detail]
     return rows + [line("      ", (text, "bad")) for text in details]
 

@@ -56,8 +56,8 @@ def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
         bodies.append(body)
         floors.append(min(body, max(min_width, min(MAX_WORD, _longest_word([title, *texts])))) if column.wrap else body)
     room = width - GAP * (len(sizes) - 1)
-    for least in (bodies, floors):
-        while sum(sizes) > room and (candidates := [i for i, size in enumerate(sizes) if size > least[i]]):
+    for min_sizes in (bodies, floors):
+        while sum(sizes) > room and (candidates := [i for i, size in enumerate(sizes) if size > min_sizes[i]]):
             sizes[max(candidates, key=lambda i: sizes[i])] -= 1
     return tuple(sizes) if sum(sizes) <= room else None
 

@@ -174,7 +174,7 @@ MISSES: list[tuple[str, Any, str, str, str, str]] = [
     ("get_role", error("NoSuchEntity"), schedule.WHAT, "warning", "no role gpucourse-backstop", "gpucourse doctor --setup"),
     ("list_schedule_groups", make_refusal("scheduler:List"), schedule.WHAT, "unknown", "scheduler", "doctor --setup"),
     ("describe_volumes", {"Volumes": [EXPIRED_VOLUME]}, "leftovers", "warning", LEFT_OVER, "gpucourse leaks"),
-    ("list_roles", make_refusal("iam:ListRoles"), "leftovers", "unknown", "look for: role", "--policy"),
+    ("list_roles", make_refusal("iam:ListRoles"), "leftovers", "unknown", "not allowed to list: role", "--policy"),
     ("describe_volumes", make_refusal("ec2:DescribeVolumes"), "leftovers", "unknown", "volume", "--policy"),
 ]
 

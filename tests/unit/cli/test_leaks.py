@@ -15,7 +15,7 @@ def make_resource(*, is_visible: bool) -> CloudResource:
     ("visibilities", "words", "hint"),
     [
         ([True], "1 course resource is in the account, and no recorded lab accounts for it", "gpucourse leaks --clean"),
-        ([True, False, True], "2 things of the course are in the account", "gpucourse leaks --clean"),
+        ([True, False, True], "2 course resources are in the account", "gpucourse leaks --clean"),
         ([False], "not everything could be checked (instance), so something may be left", "gpucourse doctor --policy"),
     ],
 )

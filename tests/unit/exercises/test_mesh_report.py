@@ -60,7 +60,7 @@ def test_choose_layouts_leaves_out_what_breaks_a_rule(report: ModuleType, shape:
         "dp x micro_batches, 32",
         "1x1x8 is left out: tp 8 does not divide the 4 heads: a slice consists of whole heads",
         "1x8x1 is left out: pp 8 is more stages than the model has layers (4)",
-        "2x2x1 is left out: it takes 4 ranks, but there are 8",
+        "2x2x1 is left out: it needs 4 ranks, but there are 8",
     ]
 
 

@@ -27,5 +27,5 @@ def test_find_problems_keeps_the_driver_table_of_an_a100() -> None:
     assert starts["3g.40gb"] == (0, 4)
     assert starts["2g.20gb"] == (0, 2, 4)
     assert mig.find_problems(card, ["3g.40gb", "3g.40gb"], [(0, 0), (0, 2)]), "3g at 0 and 2 overlap, and 2 is forbidden"
-    assert mig.find_problems(card, ["4g.40gb"], [(0, 4)]) == ["4g.40gb cannot begin at 4: 0"]
+    assert mig.find_problems(card, ["4g.40gb"], [(0, 4)]) == ["4g.40gb cannot begin at 4, only at 0"]
     assert list(mig.draw(card, ["2g.20gb", "3g.40gb"], [(0, 0), (0, 4)])) == ["GPU 0  2g 2g  .  . 3g 3g 3g 3g"]

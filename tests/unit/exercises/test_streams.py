@@ -105,7 +105,7 @@ def test_record_covers_what_was_in_its_stream_then(streams: ModuleType) -> None:
         (lambda device: device.compute(device.stream(), 3), ValueError, "buffer 3: there are 3, numbered from 0"),
         (lambda device: device.copy_in(device.stream(), 8, 0), ValueError, "chunk 8: there are 8, numbered from 0"),
         (lambda device: device.compute(0, 0), TypeError, "must come from device.stream()"),
-        (lambda device: device.wait(device.stream(), None), TypeError, "an event of device.record, and it was NoneType"),
+        (lambda device: device.wait(device.stream(), None), TypeError, "an event of device.record, not NoneType"),
     ],
     ids=["buffer", "chunk", "stream", "event"],
 )

@@ -148,9 +148,9 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
     cloud = deployment.cloud
     with stage(context.watch, "deadline", "updating the tags and the deadlines on the nodes"):
         warnings = _write_tags(account, deployment, extension.expires)
-        if not cloud.stopped and (failed := write_deadline(context.transport, deployment, extension.expires)):
-            late = _set_back(context.transport, account, deployment, extension, failed)
-            raise _make_extend_error(deployment, extension, failed, late)
+        if not cloud.stopped and (failures := write_deadline(context.transport, deployment, extension.expires)):
+            reset_failures = _set_back(context.transport, account, deployment, extension, failures)
+            raise _make_extend_error(deployment, extension, failures, reset_failures)
     with stage(context.watch, "backstop", "moving the backstop"):
         finding = schedule.move(account, extension.expires, stack=deployment.uid)
         if finding.state != "ok" and not cloud.backstop:
@@ -184,15 +184,15 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 
 
 def _set_back(
-    transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failed: Failures
+    transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failures: Failures
 ) -> Failures:
     """Restore the earlier end in the tags and on the nodes that accepted the later one; return an error for each node that
     still has the later end."""
-    updated_nodes = [node for node in deployment.nodes if node.name not in failed]
-    late = write_deadline(transport, deployment, extension.before, updated_nodes)
-    if not late:
+    updated_nodes = [node for node in deployment.nodes if node.name not in failures]
+    reset_failures = write_deadline(transport, deployment, extension.before, updated_nodes)
+    if not reset_failures:
         _write_tags(account, deployment, extension.before)
-    return late
+    return reset_failures
 
 
 def _do_on_nodes(
@@ -205,33 +205,37 @@ def _do_on_nodes(
     return {outcome.node.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 
-def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: Failures, late: Failures) -> GpucourseError:
+def _make_extend_error(
+    deployment: AwsDeployment, extension: Extension, failures: Failures, reset_failures: Failures
+) -> GpucourseError:
     ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
-    if not late:
-        return _same(failed, f"{_join(failed)}. {deployment.stack} {ends}: nothing else was changed")
+    if not reset_failures:
+        return _same(failures, f"{_join(failures)}. {deployment.stack} {ends}: nothing else was changed")
     return _same(
-        failed,
-        f"{_join(failed)}. {deployment.stack} {ends}, except {', '.join(late)}, which accepted the later end and could not be "
-        f"set back: {_join(late)}",
+        failures,
+        f"{_join(failures)}. {deployment.stack} {ends}, except {', '.join(reset_failures)}, which accepted the later end "
+        f"and could not be set back: {_join(reset_failures)}",
     )
 
 
 def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> Interrupted:
     cloud = deployment.cloud
     ends = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-    later = f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that accepted it)" if cloud.reservation else ""
+    later_end = (
+        f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that accepted it)" if cloud.reservation else ""
+    )
     return Interrupted(
-        f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later}",
+        f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later_end}",
         hint=f"type it again: {extension.command}; gpucourse status shows what will end it",
     )
 
 
-def _join(failed: Failures) -> str:
-    return "; ".join(error.what for error in failed.values())
+def _join(failures: Failures) -> str:
+    return "; ".join(error.what for error in failures.values())
 
 
-def _same(failed: Failures, problem: str) -> GpucourseError:
+def _same(failures: Failures, problem: str) -> GpucourseError:
     """Combine the errors into one: UnreachableError if any node was unreachable."""
-    errors = list(failed.values())
+    errors = list(failures.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

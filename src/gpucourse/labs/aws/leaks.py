@@ -121,7 +121,7 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
     ends: dict[str, list[str]] = {}
     for resource in resources:
         ends.setdefault(resource.tags.get("Stack", ""), []).append(resource.tags.get("Expires", ""))
-    over = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
+    expiry_by_uid = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
     things = []
     for resource in resources:
         uid, owner = resource.tags.get("Stack", ""), resource.tags.get("Owner", "")
@@ -132,7 +132,7 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
             state, uid = "standing", stacks_by_uid[uid]
         else:
             is_own = everyone or resource.tags.get("Course") == context.workspace.id or owner in {"", me}
-            state = "leak" if is_own or over[uid] else "another's"
+            state = "leak" if is_own or expiry_by_uid[uid] else "another's"
         things.append(ScannedResource(resource=resource, state=state, stack=uid))
     return things
 

@@ -346,8 +346,8 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
     cloud = deployment.cloud
     cloud.reservation = None  # left by a command that was killed
     if seconds_since(cloud.expires) > 0:
-        listed = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
-        if not any(instance.alive for instance in listed):
+        lab_instances = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
+        if not any(instance.alive for instance in lab_instances):
             cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
             context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
     return deployment
@@ -438,9 +438,13 @@ def _count_free_networks(account: Account) -> int | None:
 
 
 def _find_smaller(remaining: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
-    least = choice.lab.min_nodes or choice.nodes
+    min_count = choice.lab.min_nodes or choice.nodes
     return next(
-        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(remaining, less := choice.resize(count), market)),
+        (
+            smaller_choice
+            for count in range(choice.nodes - 1, min_count - 1, -1)
+            if _holds(remaining, smaller_choice := choice.resize(count), market)
+        ),
         None,
     )
 
@@ -454,17 +458,19 @@ def _count(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
 
 
 def _refuse_if_blocked(choice: Choice, findings: list[Finding], fitting: Fit) -> None:
-    if wrong := list_blocking(findings):
-        listed, hint = _list_reasons(wrong, fitting.fewer)
-        reasons = f", for {len(wrong)} reasons" if len(wrong) > 1 else ""
-        raise MissingError(f"module {choice.module.id} cannot be deployed{reasons}; nothing was built\n{listed}", hint=hint)
+    if blockers := list_blocking(findings):
+        reason_lines, hint = _list_reasons(blockers, fitting.fewer)
+        reasons = f", for {len(blockers)} reasons" if len(blockers) > 1 else ""
+        raise MissingError(
+            f"module {choice.module.id} cannot be deployed{reasons}; nothing was built\n{reason_lines}", hint=hint
+        )
 
 
-def _list_reasons(wrong: list[Finding], fewer: int) -> tuple[str, str]:
+def _list_reasons(blockers: list[Finding], fewer: int) -> tuple[str, str]:
     """Return the reasons that block a lab, and the remedies. `fewer` is the number of nodes that fit the quota, or 0."""
     smaller = [f"--nodes {fewer} fits the present quota"] if fewer > 0 else []
-    mends = dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])
-    return "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong), "\n".join(mends)
+    mends = dict.fromkeys([*smaller, *(finding.mend for finding in blockers if finding.mend)])
+    return "\n".join(f"{finding.what}: {finding.detail}" for finding in blockers), "\n".join(mends)
 
 
 def make_environment(

@@ -113,8 +113,8 @@ def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times:
     start_s = time.monotonic()
     with stage(watch, "instances", "the instances run"):
         names = [node.name for node in inventory.nodes]
-        listed = instances.find_nodes(lab.account, stack=lab.deployment.uid, names=names, timeout_s=times.listed_s)
-        alive = {instance.node: instance for instance in listed}
+        lab_instances = instances.find_nodes(lab.account, stack=lab.deployment.uid, names=names, timeout_s=times.listed_s)
+        alive = {instance.node: instance for instance in lab_instances}
         absent = [node.name for node in inventory.nodes if node.name not in alive]
         if absent:
             raise InfrastructureError(
@@ -178,8 +178,8 @@ def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: Readiness
             try:
                 fleet.link(node)
             except UnreachableError as error:
-                late = time.monotonic() - start_s > times.ssh_s
-                if isinstance(error, OtherHostKey) or late or context.stop.wait(times.ssh_pause_s):
+                is_late = time.monotonic() - start_s > times.ssh_s
+                if isinstance(error, OtherHostKey) or is_late or context.stop.wait(times.ssh_pause_s):
                     _report(context.watch, node.name, "ssh", start_s, ok=False, detail=error.what)
                     raise _explain_moved_address(context, lab, error) from error
             else:
@@ -293,5 +293,5 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
         return frozenset()
 
     with Fleet(context.transport, (inventory.head,)) as fleet:
-        [forgotten] = values(fleet.do_on_each(forget))
-    return forgotten
+        [forgotten_nodes] = values(fleet.do_on_each(forget))
+    return forgotten_nodes

@@ -96,9 +96,9 @@ def _warn_of_billed(paths: WorkspacePaths) -> list[str]:
 
 def _make_outlook(paths: WorkspacePaths, lab: AwsDeployment, answers: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
-    answered = answers["instances", cloud.region]
-    trouble = next((item for item in (answers["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
-    lab_instances = [item for item in _read_instances(answered) if item.stack == lab.uid]
+    answer = answers["instances", cloud.region]
+    trouble = next((item for item in (answers["account", lab.stack], answer) if isinstance(item, GpucourseError)), None)
+    lab_instances = [item for item in _read_instances(answer) if item.stack == lab.uid]
     alive = [item for item in lab_instances if item.alive]
     remaining_s = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(

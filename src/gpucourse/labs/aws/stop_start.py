@@ -64,7 +64,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             deployment,
             f"{deployment.stack} is stopped",
             changes,
-            warnings=[_describe_pause_end(module, until, alone=bool(cloud.backstop))],
+            warnings=[_describe_pause_end(module, until, has_no_backstop=bool(cloud.backstop))],
             next_command=f"gpucourse start {deployment.module}",
         )
 
@@ -127,10 +127,10 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         return make_result(context, deployment, f"{deployment.stack} is back", changes, warnings=late_nodes[0])
 
 
-def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:
-    """Return a sentence that says when a stopped lab ends. `alone`: no schedule outside the nodes ends it, and a stopped node
-    does not check its own deadline."""
-    if alone:
+def _describe_pause_end(module: str, until: str, *, has_no_backstop: bool) -> str:
+    """Return a sentence that says when a stopped lab ends. `has_no_backstop`: no schedule outside the nodes ends it, and a
+    stopped node does not check its own deadline."""
+    if has_no_backstop:
         return f"nothing ends it while it is stopped, so its disks cost money until you type gpucourse destroy {module}"
     return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
@@ -193,10 +193,10 @@ def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]
     from gpucourse.labs.aws.extend import write_deadline
 
     moment = datetime.fromisoformat(deployment.cloud.expires)
-    failed = write_deadline(transport, deployment, moment)
-    return [f"{error.what}: it may end itself sooner" for error in failed.values()]
+    failures = write_deadline(transport, deployment, moment)
+    return [f"{error.what}: it may end itself sooner" for error in failures.values()]
 
 
 def _describe_address(instance: CloudInstance, former: str) -> str:
-    moved = f", {former} before" if former and former != instance.address else ""
-    return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"
+    address_note = f", {former} before" if former and former != instance.address else ""
+    return f"{instance.node} ({instance.id}) runs at {instance.address}{address_note}"

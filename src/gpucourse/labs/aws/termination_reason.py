@@ -66,10 +66,13 @@ def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, st
     nodes are then unknown.
     """
     try:
-        listed = instances.find(account_of(context.environ, deployment), stack=deployment.uid)
+        lab_instances = instances.find(account_of(context.environ, deployment), stack=deployment.uid)
     except GpucourseError:
         return {}
-    present, lost_instances = {instance.node for instance in listed if instance.alive}, find_lost_instances(deployment, listed)
+    present, lost_instances = (
+        {instance.node for instance in lab_instances if instance.alive},
+        find_lost_instances(deployment, lab_instances),
+    )
     return {
         node.name: describe_termination(lost_instances[node.name], deployment.cloud.expires)
         if node.name in lost_instances

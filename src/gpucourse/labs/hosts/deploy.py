@@ -128,8 +128,8 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
     example = f"gpucourse deploy {module.id} --target hosts --hosts me@gpu1,me@gpu2"
     if not names:
         raise UsageError("no machines are named", hint=f"{example}, or hosts in gpucourse.yaml")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"named twice: {', '.join(twice)}", hint=example)
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"named twice: {', '.join(duplicates)}", hint=example)
     if nodes is not None and not 1 <= nodes <= len(names):
         raise UsageError(f"--nodes {nodes}: {len(names)} machines are named", hint=example)
     selection = names[:nodes] if nodes else names
@@ -209,9 +209,9 @@ def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]
     for node in deployment.inventory.nodes:
         if _machine(node) in machines:
             continue
-        alone = replace(deployment, inventory=replace(deployment.inventory, nodes=(node,)))
+        node_deployment = replace(deployment, inventory=replace(deployment.inventory, nodes=(node,)))
         try:
-            with open_hosts(context, alone) as lab:
+            with open_hosts(context, node_deployment) as lab:
                 lab.down(context.watch)
         except GpucourseError as error:
             text = f"{node.user}@{node.address} is no longer part of the lab, and its files may be left there: {error.what}"

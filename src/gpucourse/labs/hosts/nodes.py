@@ -134,8 +134,8 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
     """Return a connection to a machine with the first key that it accepts."""
     keys = _keys(node, route, key)
     cause, start_s = "", time.monotonic()
-    for used in keys:
-        candidate = replace(node, key=used)
+    for candidate_key in keys:
+        candidate = replace(node, key=candidate_key)
         try:
             link = context.transport.connect(candidate)
         except OtherHostKey as error:
@@ -148,7 +148,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
             cause = f" ({error.what})"
             continue
         seconds = time.monotonic() - start_s
-        detail = used or "this workspace's own key"
+        detail = candidate_key or "this workspace's own key"
         context.watch(NodeEvent(node=node.typed, step="ssh", ok=True, seconds=seconds, detail=detail))
         return link
     port, asks_agent = f" -p {node.port}" if node.port != 22 else "", "SSH_AUTH_SOCK" in context.environ

@@ -73,9 +73,9 @@ class ComparedValue:
         if not self.number or not base.number:
             return UNKNOWN if self.measured else ""
         factor = self.number / base.number
-        for before, after in zip(base.times, self.times, strict=False):
-            if before.changed_like(after, factor):
-                return NOISE if before.overlaps(after) else ""
+        for base_time, own_time in zip(base.times, self.times, strict=False):
+            if base_time.changed_like(own_time, factor):
+                return NOISE if base_time.overlaps(own_time) else ""
         return UNKNOWN if self.measured else ""
 
 

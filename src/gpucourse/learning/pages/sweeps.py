@@ -56,17 +56,21 @@ def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
 
 def _list_charts(paths: WorkspacePaths, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
     """Yield the plots that are possible for a sweep. `run --sweep` draws the first."""
-    measured = {
+    metrics_by_value = {
         point.value: read_metrics(paths.run(sweep.folder, point.run).metrics)
         for point in sweep.points
         if point.run and point.state == "succeeded" and isinstance(point.value, str | int | float)
     }
     for plot in exercise.plots:
-        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, metrics in measured.items() if isinstance(metrics, dict)]
+        rows = [
+            (value, grids.rows_of(plot.rows, metrics))
+            for value, metrics in metrics_by_value.items()
+            if isinstance(metrics, dict)
+        ]
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
             continue
-        changed, combined = make_sweep_plot(plot, sweep.parameter, sweep.unit, rows)
+        sweep_plot, combined = make_sweep_plot(plot, sweep.parameter, sweep.unit, rows)
         try:
-            yield changed, drawable(changed, combined)
+            yield sweep_plot, drawable(sweep_plot, combined)
         except MissingError:  # none of the runs has a number
             continue

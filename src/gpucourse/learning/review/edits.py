@@ -56,12 +56,12 @@ def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
     for part, result in zip(exercise.yours, results, strict=True):
         try:
             file = file_inside(context.paths.deliverables(exercise.id), f"yours/{part.file}")
-            original, edited = (context.folders.exercises / places[part.id]).read_bytes(), read_bounded(file, MAX_BYTES)
+            original, submission = (context.folders.exercises / places[part.id]).read_bytes(), read_bounded(file, MAX_BYTES)
         except (OutsideError, OSError):
             continue
-        edit = compare_files(part.file, original, edited, part=True)
+        edit = compare_files(part.file, original, submission, part=True)
         mark = _describe_mark(context, exercise, part, result, file)
-        yield replace(edit, note=f"{edit.note}; {mark}" if edit.note and edited != original else mark)
+        yield replace(edit, note=f"{edit.note}; {mark}" if edit.note and submission != original else mark)
 
 
 def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, file: Path) -> str:
@@ -70,8 +70,8 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):
         return "handed in; the same as a solution of the course, apart from comments and blanks"
-    right = "right" if part.checks else "right, but judged only on the learner's computer"
-    words = {"passed": right, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
+    right_text = "right" if part.checks else "right, but judged only on the learner's computer"
+    words = {"passed": right_text, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
     return f"handed in; {words.get(result.verdict, 'differs from the file that was judged: open')}"
 
 

@@ -77,14 +77,14 @@ class _Place:
 _Due = Sequence[tuple[Exercise, RunRecord | None]]
 
 
-def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
+def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
     """Repeat the exercises of a bundle that have a run which counts, and judge their handed-in parts again; yield each exercise
-    as soon as it is done. If `only` names exercises, repeat these and the exercises that they build on. `original`: use the
-    course's own scripts in place of the learner's edited ones.
+    as soon as it is done. If `exercise_ids` names exercises, repeat these and the exercises that they build on. `original`: use
+    the course's own scripts in place of the learner's edited ones.
 
     Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
     """
-    choices = _choose(bundle, only)
+    choices = _choose(bundle, exercise_ids)
     with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
         paths = WorkspacePaths(Path(folder) / "workspace")
         with writing(paths.settings) as target:
@@ -101,21 +101,21 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
                 place.types("destroy", "--all", "--yes", "--discard")
 
 
-def _choose(bundle: Context, only: Sequence[str]) -> _Due:
+def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
     """Return the exercises to run or to judge, in the course's order, each with its run in the bundle that counts."""
-    every = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
-    names = set(only)
-    for name in only:
+    exercises = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
+    names = set(exercise_ids)
+    for name in exercise_ids:
         names |= set(bundle.catalog.exercise(name)[1].builds_on)
     choices: list[tuple[Exercise, RunRecord | None]] = []
-    for exercise in (exercise for exercise in every if not only or exercise.id in names):
+    for exercise in (exercise for exercise in exercises if not exercise_ids or exercise.id in names):
         try:
             record = evidence.find_counting_run(bundle.paths, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
             record = None
         if record is not None or _list_handed_in(bundle, exercise):
             choices.append((exercise, record))
-    missing = [name for name in only if name not in {exercise.id for exercise, _ in choices}]
+    missing = [name for name in exercise_ids if name not in {exercise.id for exercise, _ in choices}]
     if missing:
         raise UnknownName("run or part of", missing[0], [exercise.id for exercise, _ in choices])
     return choices
@@ -124,12 +124,12 @@ def _choose(bundle: Context, only: Sequence[str]) -> _Due:
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
     """Return the handed-in parts that have a judge and whose judged file is known. Of parts that replace each other, return
     only one."""
-    judged = {part.id for part in exercise.yours if part.judge}
+    judged_ids = {part.id for part in exercise.yours if part.judge}
     try:
         results = choose_needed(exercise.yours, read_part_results(bundle, exercise))
     except GpucourseError:  # a record that cannot be read: the grade says so
         return ()
-    return tuple(result for result in results if result.sha256 and result.id in judged)
+    return tuple(result for result in results if result.sha256 and result.id in judged_ids)
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:

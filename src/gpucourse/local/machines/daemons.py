@@ -88,8 +88,8 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
         os.chown(folder, *slurm)
     if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
         stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the old key is then outdated
-    changed = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
-    if changed:
+    changed_files = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
+    if changed_files:
         stale |= {"slurmctld", "slurmd"}
     return stale
 

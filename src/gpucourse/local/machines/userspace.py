@@ -45,9 +45,9 @@ def _ranges(own_id: int, file: str) -> list[str]:
     """Return the ranges of IDs as a flat list of (first ID inside, first ID outside, count): root has the first ID that was
     lent; then come the user's own ID and the rest."""
     start, count = read_lent_ids(file, own_id)
-    above = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
-    below = [0, start, min(own_id, count)]
-    return [str(number) for number in (*below, own_id, own_id, 1, *above)]
+    upper_range = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
+    lower_range = [0, start, min(own_id, count)]
+    return [str(number) for number in (*lower_range, own_id, own_id, 1, *upper_range)]
 
 
 def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:

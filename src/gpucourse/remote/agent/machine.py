@@ -123,8 +123,8 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
     result = subprocess.run(argv, capture_output=True, cwd="/", check=False) if modules else None
     if result is None or result.returncode != 0:
         return dict.fromkeys(modules)
-    found: dict[str, str | None] = json.loads(result.stdout.decode())
-    return found
+    module_versions: dict[str, str | None] = json.loads(result.stdout.decode())
+    return module_versions
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:

@@ -83,11 +83,11 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
 
 def _shorten(refusals: list[Refusal]) -> list[Refusal]:
     """Return the files that are not sent, in a form for JSON; beyond MAX_NAMED, return only their number."""
-    named = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
+    shortlist = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
-        more = len(refusals) - MAX_NAMED
-        named.append((f"{more} more files", "they are not sent either; too many to name"))
-    return named
+        unnamed_count = len(refusals) - MAX_NAMED
+        shortlist.append((f"{unnamed_count} more files", "they are not sent either; too many to name"))
+    return shortlist
 
 
 def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[Refusal]]:
@@ -187,13 +187,13 @@ def _format_size(count: int) -> str:
 
 def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterator[tuple[tarfile.TarInfo, Iterable[bytes]]]:
     """Yield the listing, each file (its path and size by its name), and a closing note of the files that changed since."""
-    changed: list[str] = []
+    changed_names: list[str] = []
     yield _make_note(LISTING, listing)
     for name, (path, size) in files.items():
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
-            changed.append(name)
+            changed_names.append(name)
             continue
         try:
             info = os.fstat(handle)
@@ -202,10 +202,10 @@ def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterato
                 yield make_member("files/" + name, size, info), _read_exactly(handle, size)
             new_info = os.fstat(handle)
             if not is_same or (new_info.st_size, new_info.st_mtime_ns) != (size, info.st_mtime_ns):
-                changed.append(name)
+                changed_names.append(name)
         finally:
             os.close(handle)
-    yield _make_note(CLOSING, [_spell_out(name) for name in changed])
+    yield _make_note(CLOSING, [_spell_out(name) for name in changed_names])
 
 
 def _read_exactly(handle: int, size: int) -> Iterator[bytes]:

@@ -65,8 +65,14 @@ def share(job: Job) -> None:
 def _share(path: str, blob: str, laid_out: float) -> None:
     info, stored = os.lstat(path), os.stat(blob)
     is_copy = stat.S_ISREG(info.st_mode) and (info.st_dev, info.st_ino) != (stored.st_dev, stored.st_ino)
-    moved = os.path.realpath(path) != path  # a folder on its path is a link: the file there is not the run's copy
-    if moved or not is_copy or info.st_size < LINKED_FROM or info.st_size != stored.st_size or not is_unchanged(path, laid_out):
+    has_link = os.path.realpath(path) != path  # a folder on its path is a link: the file there is not the run's copy
+    if (
+        has_link
+        or not is_copy
+        or info.st_size < LINKED_FROM
+        or info.st_size != stored.st_size
+        or not is_unchanged(path, laid_out)
+    ):
         return
     os.chmod(blob, 0o400)
     aside = f"{path}.{os.getpid()}.link"

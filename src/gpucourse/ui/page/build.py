@@ -122,17 +122,21 @@ def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
 def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
     exercises = [exercise for module in content.syllabus.modules for exercise in module.exercises]
     yield render("search.html", "book.html", title="The book", parts=parts, exercises=exercises)
-    for before, part, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+    for previous_part, part, next_part in zip([None, *parts], parts, [*parts[1:], None], strict=False):
         title = part.lesson.title
-        yield render("lesson.html", part.file, title=title, current="book.html", part=part, before=before, after=after)
+        yield render(
+            "lesson.html", part.file, title=title, current="book.html", part=part, before=previous_part, after=next_part
+        )
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
     """Return the page of an exercise: what `show` says about it, and its runs."""
     open_parts, answers, signs = still_open(context, exercise)
-    yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
+    part_blocks = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
-    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=open_parts, part_blocks=yours, signs=signs)
+    view = course.exercise(
+        module, exercise, verdict, answers=answers, open_parts=open_parts, part_blocks=part_blocks, signs=signs
+    )
     return render(
         "exercise.html",
         f"exercises/{exercise.id}.html",

@@ -51,10 +51,10 @@ def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
         yield _text(label, LEFT - 8, at + 4, "end", "small")
     yield _line("axis", LEFT, BOTTOM, RIGHT, BOTTOM)
     room = int((RIGHT - LEFT) / max(1, len(x.ticks)) / LETTER)
-    every = 1 if room >= 3 else 4
-    for value, label in x.ticks[::every]:
+    step = 1 if room >= 3 else 4
+    for value, label in x.ticks[::step]:
         yield _line("axis", x.place(value), BOTTOM, x.place(value), BOTTOM + 5)
-        text = label if len(label) <= max(room * every, 3) else f"{label[: max(room * every, 3) - 1]}…"
+        text = label if len(label) <= max(room * step, 3) else f"{label[: max(room * step, 3) - 1]}…"
         yield f"<g>{_text(text, x.place(value), BOTTOM + 20, 'middle', 'small')}<title>{escape(label)}</title></g>"
     yield _text(plot.x_title, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", "")
     middle = (TOP + BOTTOM) / 2

@@ -74,8 +74,8 @@ def _mark_headings(tokens: Sequence[Token]) -> tuple[Section, ...]:
         elif words and token.type in {"inline", "code_block", "fence"} and tokens[index - 1].type != "heading_open":
             words[-1].append(_text_of(token))
     return tuple(
-        Section(id=heading.id, title=heading.title, level=heading.level, words=" ".join(" ".join(below).split()))
-        for heading, below in zip(headings, words, strict=True)
+        Section(id=heading.id, title=heading.title, level=heading.level, words=" ".join(" ".join(section_words).split()))
+        for heading, section_words in zip(headings, words, strict=True)
     )
 
 

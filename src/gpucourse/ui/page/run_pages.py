@@ -127,9 +127,9 @@ def _summarize(record: RunRecord) -> list[Block]:
 
 def _list_checks(verdict: ExerciseVerdict) -> list[Block]:
     """Return the checks as a screen shows them, with each verdict as a word next to its sign."""
-    shown, hints = checks(verdict)
-    rows = [[verdict_cell(check.verdict), *row[1:]] for check, row in zip(verdict.checks, shown.rows, strict=True)]
-    return [table(["result", *shown.columns[1:]], rows), hints]
+    check_table, hints = checks(verdict)
+    rows = [[verdict_cell(check.verdict), *row[1:]] for check, row in zip(verdict.checks, check_table.rows, strict=True)]
+    return [table(["result", *check_table.columns[1:]], rows), hints]
 
 
 def _describe_edit(edit: FileEdit) -> dict[str, object]:

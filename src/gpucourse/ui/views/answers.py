@@ -59,9 +59,9 @@ def answers(
     )
 
 
-def question(item: Question, number: int, of: int, *, heading: str = "", now: str | None = None) -> View:
+def question(item: Question, number: int, of: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
     """Show one question to answer, under its name or another heading."""
-    answer = "" if now is None else f"Your answer so far: {now}"
+    answer = "" if earlier_answer is None else f"Your answer so far: {earlier_answer}"
     return View(
         title=f"{number} of {of}  {heading or item.id}",
         blocks=[Paragraph(item.text), Items(list_choices(item.choices)), Paragraph(answer, "dim")],

@@ -98,10 +98,10 @@ def _row(recheck: Recheck) -> tuple[Content, ...]:
     if recheck.verdict is None:
         return recheck.exercise, recheck.title, Cell("not yet", "dim"), "", ""
     word = recheck.verdict.verdict
-    wrong = "; ".join(f"{check.id}: {check.observed}" for check in _list_failed(recheck.verdict))
+    failures = "; ".join(f"{check.id}: {check.observed}" for check in _list_failed(recheck.verdict))
     missing = f"not in deliverables/: {', '.join(recheck.missing)}" if recheck.missing and word == "passed" else ""
     old_word = "" if recheck.before is None or recheck.before == word else recheck.before.replace("_", " ")
-    return recheck.exercise, recheck.title, verdict_cell(word), Cell(old_word, "dim"), wrong or missing
+    return recheck.exercise, recheck.title, verdict_cell(word), Cell(old_word, "dim"), failures or missing
 
 
 def _check(check: CheckResult) -> tuple[Content, ...]:

@@ -161,9 +161,9 @@ def exercise(
 def hint(exercise: Exercise, number: int) -> View:
     """Show the hint with that number, counted from 1."""
     last = number >= len(exercise.hints)
-    more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
+    footer_text = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
     title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
-    return View(title=title, blocks=[Paragraph(exercise.hints[number - 1])], footer=[more])
+    return View(title=title, blocks=[Paragraph(exercise.hints[number - 1])], footer=[footer_text])
 
 
 def next_step(step: NextStep) -> View:
@@ -232,13 +232,13 @@ def _hours(hours: float) -> str:
 
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
-    some = format_count(launch.nodes, "node")
+    nodes_text = format_count(launch.nodes, "node")
     several = f"{launch.procs_per_node} processes per node"
     processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
     if launch.traits.one_process:
         processes = "one process per node"
     span = "" if launch.min_nodes == launch.max_nodes else f" ({launch.min_nodes} to {launch.max_nodes})"
-    return f"{some}{span}, {processes}, by {launch.kind}"
+    return f"{nodes_text}{span}, {processes}, by {launch.kind}"
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Table:
@@ -259,9 +259,9 @@ def _parameters(parameters: Sequence[Parameter]) -> Table:
 def _describe_allowed(parameter: Parameter) -> str:
     if parameter.choices:
         return ("each of " if parameter.each else "") + " | ".join(map(_value, parameter.choices))
-    low, high = (None if bound is None else f"{bound:,.10g}" for bound in (parameter.min, parameter.max))
-    both = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
-    return " ".join(word for word in ("each" if parameter.each else "", parameter.of, both) if word)
+    low, high = (None if limit is None else f"{limit:,.10g}" for limit in (parameter.min, parameter.max))
+    range_text = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
+    return " ".join(word for word in ("each" if parameter.each else "", parameter.of, range_text) if word)
 
 
 def _value(value: object) -> str:

@@ -61,12 +61,16 @@ def _list_brief(about: Mapping[str, Content], cloud: Cloud) -> list[tuple[str, C
     """Return the nodes, their cost and deadline, and either how to get in or what is wrong with the lab."""
     remaining = format_seconds(max(0.0, -seconds_since(cloud.expires)))
     price = f"{hourly(Decimal(cloud.usd_per_hour))}; " if cloud.usd_per_hour else ""
-    wrong: dict[str, Content] = {"backstop": Cell(cloud.backstop, "warn"), "link": about["link"], "missing": about["missing"]}
+    problems: dict[str, Content] = {
+        "backstop": Cell(cloud.backstop, "warn"),
+        "link": about["link"],
+        "missing": about["missing"],
+    }
     return [
         ("nodes", f"{text_of(about['nodes'])}, {cloud.instance_type} in {cloud.zone}"),
         ("costs", f"{price}ends in {remaining}, at {clock(cloud.expires)}"),
-        *wrong.items(),
-        ("ssh", "" if any(map(text_of, wrong.values())) else about["ssh"]),
+        *problems.items(),
+        ("ssh", "" if any(map(text_of, problems.values())) else about["ssh"]),
     ]
 
 

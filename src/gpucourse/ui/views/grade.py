@@ -73,10 +73,10 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     return View(title=f"Points of {author or subject}" if author or subject else "Points", blocks=blocks, footer=footer)
 
 
-def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
+def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted on this
     machine."""
-    bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
+    bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
     about = facts(
@@ -85,8 +85,8 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
             ("workspace", card.workspace),
             ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
-            ("edited", _say_edited(graded)),
-            ("not judged here", _say_learner_judged(graded)),
+            ("edited", _say_edited(graded_bundle)),
+            ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
         ]
     )
@@ -267,8 +267,8 @@ def _say_total(result: Grade) -> str:
 
 def _signs(signs: Sequence[Signs]) -> str:
     """Return how many exercises are done, and how many have each sign."""
-    yours = f"yours {sum(bool(item.yours) for item in signs)}"
-    words = [f"ran {sum(item.ran for item in signs)}", yours, f"answered {sum(bool(item.answered) for item in signs)}"]
+    parts_text = f"yours {sum(bool(item.yours) for item in signs)}"
+    words = [f"ran {sum(item.ran for item in signs)}", parts_text, f"answered {sum(bool(item.answered) for item in signs)}"]
     return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
 
 
@@ -310,24 +310,26 @@ def _row(row: RowScore, missing: str) -> Sequence[Content]:
     return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), missing
 
 
-def _say_edited(graded: GradedBundle) -> str:
+def _say_edited(graded_bundle: GradedBundle) -> str:
     """Return the exercises with edited scripts of the course, each with the number of lines, or an empty text if there are
     none."""
-    line_counts = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
-    listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in line_counts.items() if lines]
-    if not listed:
+    line_counts = {
+        name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded_bundle.edits.items()
+    }
+    entries = [f"{name} ({format_count(lines, 'line')})" for name, lines in line_counts.items() if lines]
+    if not entries:
         return ""
-    bundle = shlex.quote(str(graded.bundle.path))
-    return f"{', '.join(listed)}; see: gpucourse grade --open {bundle} --exercise {listed[0].split()[0]}"
+    bundle = shlex.quote(str(graded_bundle.bundle.path))
+    return f"{', '.join(entries)}; see: gpucourse grade --open {bundle} --exercise {entries[0].split()[0]}"
 
 
-def _say_learner_judged(graded: GradedBundle) -> str:
+def _say_learner_judged(graded_bundle: GradedBundle) -> str:
     """Return the parts that only the learner's computer judged, and how to judge them again, or an empty text if there are
     none."""
-    if not (named := _name_learner_judged(graded.grade, graded.grade.learner_judged)):
+    if not (part_names := _name_learner_judged(graded_bundle.grade, graded_bundle.grade.learner_judged)):
         return ""
-    command = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
-    return f"parts that only the learner's computer judged: {named}; judge them again: {command}"
+    command = f"gpucourse grade --rerun {shlex.quote(str(graded_bundle.bundle.path))}"
+    return f"parts that only the learner's computer judged: {part_names}; judge them again: {command}"
 
 
 def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:

@@ -98,12 +98,12 @@ def _cost(receipt: Receipt) -> str:
 
 
 def _receipt(receipt: Receipt) -> list[Block]:
-    leftovers, forgotten = receipt.leftovers, receipt.forgotten
+    leftovers, forgotten_items = receipt.leftovers, receipt.forgotten
     scan_result = Cell(f"{UNICODE.good} nothing is left", "good")
     if leftovers:
         scan_result = Cell(f"{UNICODE.bad} {format_count(len(leftovers), 'thing')} left", "bad")
-    elif forgotten:
-        scan_result = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be checked", "bad")
+    elif forgotten_items:
+        scan_result = Cell(f"{UNICODE.bad} {format_count(len(forgotten_items), 'machine')} could not be checked", "bad")
     blocks: list[Block] = [
         facts(
             [
@@ -119,7 +119,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
             ]
         )
     ]
-    for title, items in (("Still there", leftovers), ("Forgotten, and may still be there", forgotten)):
+    for title, items in (("Still there", leftovers), ("Forgotten, and may still be there", forgotten_items)):
         blocks.append(table(["kind", wrapped("id")], [(item.kind, item.id) for item in items], title=title))
         blocks.append(Code("\n".join(item.remove for item in items), title="Remove it by hand"))
     return blocks

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     """Show the labs that exist, one line each, and every leak with the command that removes it."""
-    standing, others, leaks, blind = (
+    standing, other_labs, leaks, blind = (
         [thing for thing in scan.things if thing.state == state] for state in ("standing", "another's", "leak", "unknown")
     )
     elsewhere = Cell(scan.unasked, "warn") if scan.unasked else "nothing in the account's other regions"
@@ -28,7 +28,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     blocks: list[Block] = [
         facts([("account", scan.account), ("searched", ", ".join(scan.regions)), ("elsewhere", elsewhere)]),
         Items(_labs(standing), title="Recorded labs"),
-        Items(_labs(others), title="Labs of others that have not expired: left alone"),
+        Items(_labs(other_labs), title="Labs of others that have not expired: left alone"),
         table(
             ["kind", wrapped("id"), "region", wrapped("about")],
             [
@@ -47,7 +47,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand"),
     ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if others else []
+    footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if other_labs else []
     return View(blocks=blocks, footer=footer)
 
 

@@ -31,12 +31,12 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
     if not isinstance(rows, list) or not rows:
         return [Paragraph(f"{definition.title}: not measured", "dim")]
     mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MAX_ROWS]]
-    measured = [column for column in definition.columns if any(row.get(column.key) is not None for row in mappings)]
-    numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured for row in mappings)
-    if not numbers and len(measured) < len(definition.columns):  # a table of nothing but names is not worth showing
+    measured_columns = [column for column in definition.columns if any(row.get(column.key) is not None for row in mappings)]
+    numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured_columns for row in mappings)
+    if not numbers and len(measured_columns) < len(definition.columns):  # a table of nothing but names is not worth showing
         return [Paragraph(f"{definition.title}: not measured", "dim")]
-    columns = [_make_column(column, mappings) for column in measured]
-    cells = [[_value(row, column) for column in measured] for row in mappings]
+    columns = [_make_column(column, mappings) for column in measured_columns]
+    cells = [[_value(row, column) for column in measured_columns] for row in mappings]
     remainder_words = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
     return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(remainder_words, "dim")]
 

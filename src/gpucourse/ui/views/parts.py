@@ -73,8 +73,8 @@ def _shorten(output: str) -> str:
     """Return the first lines, with long ones cut, and how many more there are."""
     lines = output.rstrip("\n").split("\n")
     first_lines = [line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} ..." for line in lines[:LINES_SHOWN]]
-    more = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
-    return "\n".join([*first_lines, *more])
+    remainder = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
+    return "\n".join([*first_lines, *remainder])
 
 
 def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:

@@ -93,8 +93,8 @@ def quote_word(word: str) -> str:
 
 def _whose(command: NodeCommand) -> str:
     node, ranks = command.node, command.ranks
-    some = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}" if ranks else "no rank"
-    return f"{node.name} ({node.role}, {node.user}@{node.address}:{node.port}): {some}"
+    rank_text = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}" if ranks else "no rank"
+    return f"{node.name} ({node.role}, {node.user}@{node.address}:{node.port}): {rank_text}"
 
 
 def _spell_out(character: str) -> str:

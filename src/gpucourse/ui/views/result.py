@@ -163,8 +163,12 @@ def _reason(record: RunRecord) -> str:
         restarts = f", after {record.restarts_in_words}" if record.restarts else ""
         return f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}{restarts}"
     if record.slurm is not None:
-        bad = [f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked]
-        return f"not all of its jobs succeeded ({', '.join(bad[:JOBS])})" if bad else "not all of its jobs succeeded"
+        failed_jobs = [f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked]
+        return (
+            f"not all of its jobs succeeded ({', '.join(failed_jobs[:JOBS])})"
+            if failed_jobs
+            else "not all of its jobs succeeded"
+        )
     ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits if end.code)
     return record.error or f"a node's launcher failed{f' ({ends})' if ends else ''}"
 
@@ -177,9 +181,16 @@ def _failure(record: RunRecord, next_step: str) -> list[Content]:
         return [*warning]
     first, *other_diagnoses = record.diagnoses
     quotes = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
-    more = [Cell(f"  also: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
+    other_cells = [Cell(f"  also: {', '.join(item.title for item in other_diagnoses)}", "dim")] if other_diagnoses else []
     to_do = [] if first.next == next_step else [Cell(f"  what to do: {first.next}", "accent")]
-    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *quotes, Cell(f"  {first.why}", "dim"), *more, *to_do, *warning]
+    return [
+        Cell(f"{first.title} [{first.symptom}]", "bad"),
+        *quotes,
+        Cell(f"  {first.why}", "dim"),
+        *other_cells,
+        *to_do,
+        *warning,
+    ]
 
 
 def _place(quote: LogQuote, title: str) -> str:
@@ -200,29 +211,29 @@ def _count_lines(view: View) -> int:
     return len(render(view, width=_COLUMNS).splitlines())
 
 
-def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
+def _shorten_table(view: View, part: Table, lower_blocks: list[Block]) -> View:
     """Return the view with as many rows of a long table as fit."""
-    for most in range(min(len(part.rows), LINES), MIN_ROWS, -1):
-        shorter = view._replace(blocks=[_choose_rows(part, most), *below])
+    for row_count in range(min(len(part.rows), LINES), MIN_ROWS, -1):
+        shorter = view._replace(blocks=[_choose_rows(part, row_count), *lower_blocks])
         if _count_lines(shorter) <= LINES:
             return shorter
-    return view._replace(blocks=[_choose_rows(part, MIN_ROWS), *below])
+    return view._replace(blocks=[_choose_rows(part, MIN_ROWS), *lower_blocks])
 
 
-def _choose_rows(part: Table, most: int) -> Table:
-    """Return the table with `most` rows in their order, and an ellipsis for each gap. Rows that matter are chosen first, then
-    the first and the last rows."""
-    if len(part.rows) <= most:
+def _choose_rows(part: Table, row_count: int) -> Table:
+    """Return the table with `row_count` rows in their order, and an ellipsis for each gap. Rows that matter are chosen first,
+    then the first and the last rows."""
+    if len(part.rows) <= row_count:
         return part
     matters = list(_mark_rows(part))
     order = sorted(range(len(matters)), key=lambda index: (not matters[index], min(index, len(matters) - 1 - index)))
-    indices = sorted(order[:most])
+    indices = sorted(order[:row_count])
     gap: list[Content] = [Cell(UNICODE.ellipsis, "dim"), *("" for _ in part.columns[1:])]
     rows: list[Sequence[Content]] = []
     for previous, index in zip([-1, *indices], [*indices, len(matters)], strict=True):
         rows += [gap] if index - previous > 1 else []
         rows += [part.rows[index]] if index < len(matters) else []
-    return part._replace(rows=rows, title=f"{part.title} ({most} of {part.total or len(matters):,} rows)")
+    return part._replace(rows=rows, title=f"{part.title} ({row_count} of {part.total or len(matters):,} rows)")
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
@@ -254,7 +265,7 @@ def _facts(
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refusals = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
-    later = slurm.describe_later(record) if record.has_ended else ""
+    later_jobs = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
             *(("your part", text) for text in _list_parts(verdict.parts if verdict else ())),
@@ -265,7 +276,7 @@ def _facts(
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
             ("page", "gpucourse open" if plots and not brief else ""),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),
-            ("later", Cell(f"{later}; gpucourse logs {record.id} collects their output", "warn") if later else None),
+            ("later", Cell(f"{later_jobs}; gpucourse logs {record.id} collects their output", "warn") if later_jobs else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),
@@ -280,8 +291,8 @@ def _facts(
 def _list_parts(parts: Sequence[PartResult]) -> list[Cell]:
     """Return a line for each part that the learner has written, and one line for all parts that are still open."""
     open_parts = [part for part in parts if part.verdict == "open"]
-    together = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
-    return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *together]]
+    summary = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
+    return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *summary]]
 
 
 def _describe_collected(record: RunRecord) -> str:
@@ -294,14 +305,14 @@ def _describe_collected(record: RunRecord) -> str:
 
 def _part(part: PartResult) -> Cell:
     word, style = WORDS[part.verdict]
-    says = f": {part.says}" if part.verdict in {"failed", "error"} and part.says else f": {part.file}"
-    return Cell(f"{word}{says}", style)
+    detail = f": {part.says}" if part.verdict in {"failed", "error"} and part.says else f": {part.file}"
+    return Cell(f"{word}{detail}", style)
 
 
 def _prediction(prediction: PredictionResult) -> Cell:
-    measured = f", measured {prediction.measurement}: {prediction.difference}" if prediction.measurement else ": not measured"
+    outcome = f", measured {prediction.measurement}: {prediction.difference}" if prediction.measurement else ": not measured"
     style = VERDICTS.get(prediction.verdict, "dim")
-    return Cell(f"{UNICODE.mark(prediction.verdict)} {prediction.prediction}{measured}", style)
+    return Cell(f"{UNICODE.mark(prediction.verdict)} {prediction.prediction}{outcome}", style)
 
 
 def _next(record: RunRecord, next_step: str) -> str:

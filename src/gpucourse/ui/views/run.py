@@ -114,8 +114,8 @@ def _quote(quote: LogQuote) -> str:
     return f"{quote.node} {process}: {f'{quote.where}: ' if quote.where else ''}{line}"
 
 
-def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
-    record = listed.record
+def _run_row(entry: ListedRun, name: str) -> tuple[Content, ...]:
+    record = entry.record
     return (
         record.id,
         name,
@@ -124,7 +124,7 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
         str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),
-        listed.detail or note(record),
+        entry.detail or note(record),
     )
 
 
@@ -160,8 +160,8 @@ def _full_logs(record: RunRecord) -> Cell | None:
     """Return a warning that logs reached their limit, or None if all logs are complete."""
     if not record.full_logs:
         return None
-    more = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
-    return Cell(f"only the beginning of {record.full_logs[0]}{more} was kept (log_limit in gpucourse.yaml)", "warn")
+    remainder = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
+    return Cell(f"only the beginning of {record.full_logs[0]}{remainder} was kept (log_limit in gpucourse.yaml)", "warn")
 
 
 def failure(record: RunRecord) -> Facts:
@@ -186,10 +186,10 @@ def failure(record: RunRecord) -> Facts:
     )
 
 
-def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
+def _node_exit(node: str, reason: str, code: int, killed_count: int) -> str:
     signal = f" (signal {code - 128})" if 128 < code < 192 else ""
     words = {"exited": f"exit code {code}{signal}", "timed_out": "timed out", "lost": "was lost"}
-    killed_text = f", {format_count(killed, 'process', 'processes')} ended" if killed else ""
+    killed_text = f", {format_count(killed_count, 'process', 'processes')} ended" if killed_count else ""
     return f"{node}: {words.get(reason, reason)}{killed_text}"
 
 
@@ -200,7 +200,7 @@ def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, d
     if count > SHOWN:
         names.append(f"and {count - SHOWN} more")
     pictures = [files.plot(item.file, "png") for item in exercise.plots] if exercise else []
-    copied = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
+    has_deliverables = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
     return facts(
         [
             ("folder", shorten_path(files.folder)),
@@ -210,7 +210,7 @@ def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, d
                 "\n".join([f"{format_count(count, 'file')}, {format_bytes(total)}", *names]) if record.outputs else "",
             ),
             ("plots", "\n".join(shorten_path(path) for path in pictures if path.is_file())),
-            ("deliverables", shorten_path(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
+            ("deliverables", shorten_path(deliverables) if has_deliverables and deliverables and deliverables.is_dir() else ""),
         ],
         title="Results",
     )

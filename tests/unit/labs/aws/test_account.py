@@ -16,7 +16,7 @@ def test_on_aws_asks_which_of_several_labs_is_meant(context: Context) -> None:
     with pytest.raises(UsageError, match="module 3 has several labs on AWS"):
         find_lab(context, "3", verb="stop")
     assert find_lab(context, "3", gpu="l4", verb="stop").stack == "03-aws-l4"
-    with pytest.raises(MissingError, match="module 3 has no lab on AWS with a GPU a10g"):
+    with pytest.raises(MissingError, match="module 3 has no lab on AWS with the GPU a10g"):
         find_lab(context, "3", gpu="a10g", verb="stop")
 
 

@@ -23,7 +23,7 @@ DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
 def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse start 3") -> dict[str, Any]:
     """So many USD an hour, for so many hours from now."""
     until = datetime.now(UTC) + timedelta(hours=hours)
-    return {"per_hour": Decimal(usd), "until": until, "less": "less time", "command": command}
+    return {"per_hour": Decimal(usd), "until": until, "remedy": "less time", "command": command}
 
 
 @pytest.fixture

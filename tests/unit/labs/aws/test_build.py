@@ -133,7 +133,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     first, second = (propose_one(context, module) for module in ("3", "1"))
     assert first.plans[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
     build._reserve(context, first)
-    with pytest.raises(UsageError, match=r"besides \$6\.\d\d for other labs until their deadlines") as refusal:
+    with pytest.raises(UsageError, match=r"after \$6\.\d\d for other labs until their deadlines") as refusal:
         build._reserve(context, second)
     assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refusal.value.hint
     assert [lab.stack for lab in deployments.every(context.paths)] == [first.plans[0].deployment.stack]

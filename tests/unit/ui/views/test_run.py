@@ -131,7 +131,10 @@ def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
         ({"state": "cancelled"}, "✗ cancelled in 12.3 s on simulated nodes: you cancelled it"),
         ({"state": "lost", "error": "its nodes are gone"}, "its nodes are gone"),
         ({"state": "failed", "node_exits": [NodeExit(node="node0", code=2)]}, "launcher failed (node0 exited 2)"),
-        ({"state": "succeeded", "profiled": True}, "✓ succeeded in 12.3 s on simulated nodes: profiled"),
+        (
+            {"state": "succeeded", "profiled": True},
+            "✓ succeeded in 12.3 s on simulated nodes: no points, because the profiler slowed it down",
+        ),
     ],
 )
 def test_result_says_in_one_line_how_the_run_went(values: dict[str, object], words: str) -> None:

@@ -31,7 +31,7 @@ def test_jobs_of_a_failed_run_are_in_the_words_of_slurm() -> None:
     blocks = slurm.jobs(record(state="failed", slurm=RUN), None, are_measured=False)
     rows = [line.split() for line in text(View(title="", blocks=tuple(blocks))).splitlines()]
     assert ["7", "FAILED", "NonZeroExitCode", "node1", "3", "0"] in rows
-    assert ["8", "CANCELLED", "(asked", "for)", "Dependency", "–", "1"] in rows
+    assert ["8", "CANCELLED", "(as", "requested)", "Dependency", "–", "1"] in rows
 
 
 def test_jobs_are_left_out_without_slurm_or_if_the_exercise_shows_them() -> None:

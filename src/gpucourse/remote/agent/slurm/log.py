@@ -158,9 +158,9 @@ def _describe_down_nodes(nodes: str) -> str:
         rows = commands.list_nodes("-n", nodes)
     except commands.Controller:
         return ""
-    bad = {row["name"]: row for row in rows if not words.usable(row["state"])}
+    down_nodes = {row["name"]: row for row in rows if not words.usable(row["state"])}
     return "; ".join(
-        f"{name} is {row['state']}{': ' + row['reason'] if row['reason'] else ''}" for name, row in sorted(bad.items())
+        f"{name} is {row['state']}{': ' + row['reason'] if row['reason'] else ''}" for name, row in sorted(down_nodes.items())
     )
 
 

@@ -37,7 +37,7 @@ def look(job: Job) -> list[Row]:
         try:
             new_rows = _query_rows(job, old_rows)
             has_ended = bool(new_rows) and all(map(words.is_over, new_rows))
-            later = jobs.list_later_jobs(job) if has_ended else []
+            later_jobs = jobs.list_later_jobs(job) if has_ended else []
         except commands.Controller as error:
             if not last_look.get("silent"):
                 log.note_silence(job, error.message)
@@ -50,9 +50,9 @@ def look(job: Job) -> list[Row]:
             new_rows = _add_details(new_rows)
             log.add_error_files(job, new_rows)
             log.warn_of_unshared_folder(job, new_rows)
-            if not later:
+            if not later_jobs:
                 scratch.remove(job)
-            finish(job, dict(_summarize_end(job, new_rows), later=later))
+            finish(job, dict(_summarize_end(job, new_rows), later=later_jobs))
         job.write("seen.json", {"jobs": new_rows})
         return new_rows
 
@@ -76,10 +76,10 @@ def describe_state(job: Job) -> Row:
 
 def describe_later_jobs(job: Job) -> Row:
     """Return the later jobs as they are now. When the last of them has ended, remove the folder for temporary files."""
-    later = jobs.list_later_jobs(job)
-    if job.has("done") and not later:
+    later_jobs = jobs.list_later_jobs(job)
+    if job.has("done") and not later_jobs:
         scratch.remove(job)
-    return {"jobs": later}
+    return {"jobs": later_jobs}
 
 
 def request_end(job: Job) -> list[str]:
@@ -116,17 +116,17 @@ def _cancel_later_jobs(job: Job, deadline: float) -> None:
     if not end.get("later"):
         return
     cancelled: set[str] = set()
-    later: list[str] = []
+    later_jobs: list[str] = []
     for _ in _nap_until(deadline):
-        later = [queued["job"] for queued in jobs.list_later_jobs(job)]
-        if not later:
+        later_jobs = [queued["job"] for queued in jobs.list_later_jobs(job)]
+        if not later_jobs:
             job.write("exit.json", dict(end, later=[]), flush=True)
             scratch.remove(job)
             return
-        if set(later) - cancelled:
-            _scancel(job, later)
-            cancelled.update(later)
-    raise commands.Controller(f"scancel was accepted, and Slurm still has: {', '.join(later)}")
+        if set(later_jobs) - cancelled:
+            _scancel(job, later_jobs)
+            cancelled.update(later_jobs)
+    raise commands.Controller(f"scancel was accepted, and Slurm still has: {', '.join(later_jobs)}")
 
 
 def _scancel(job: Job, numbers: list[str]) -> None:
@@ -252,12 +252,12 @@ def _summarize_end(job: Job, rows: list[Row]) -> Row:
     """Return how the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
     # A shell ends with the code of its last command, which shows nothing about the session.
     fine = ("COMPLETED", "FAILED") if jobs.read_request(job).get("session") else ("COMPLETED",)
-    bad = [row for row in rows if not row["asked"] and row["state"] not in fine]
+    failed_rows = [row for row in rows if not row["asked"] and row["state"] not in fine]
     code, reason = 0, "exited"
-    if bad:
-        worst = min(bad, key=lambda row: _GRAVEST_FIRST.index(words.ending(row["state"])))
-        reason = "cancelled" if job.has("cancelled") else words.ending(worst["state"])
-        code = _CODES.get(reason) or worst["code"] or 1
+    if failed_rows:
+        gravest_row = min(failed_rows, key=lambda row: _GRAVEST_FIRST.index(words.ending(row["state"])))
+        reason = "cancelled" if job.has("cancelled") else words.ending(gravest_row["state"])
+        code = _CODES.get(reason) or gravest_row["code"] or 1
     seconds = max(0.0, _find_last_note(job, rows) - os.stat(job.path("slurm.json")).st_mtime)
     return {"code": code, "reason": reason, "seconds": seconds, "killed": 0, "jobs": rows, "ranks": _list_ranks(job, rows)}
 
@@ -275,7 +275,7 @@ def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
             for row, host in zip(ended_rows, first_hosts)
         ]
     completed = all(row["state"] == "COMPLETED" for row in rows)
-    ends = _read_rank_notes(job, killed=not completed)
+    ends = _read_rank_notes(job, is_killed=not completed)
     if not ends:
         ends = [
             {"rank": rank, "code": code, "node": node, "at": now + place / 1000}
@@ -288,23 +288,23 @@ def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
 
 def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
     """Return the tasks that failed according to srun, in the order of the jobs' logs."""
-    failed = []
+    failed_tasks = []
     for name in sorted(os.listdir(job.path("logs"))):
         if name.endswith(".out"):
             with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
-                failed += words.parse_failed_tasks(file.read())
-    return failed
+                failed_tasks += words.parse_failed_tasks(file.read())
+    return failed_tasks
 
 
-def _read_rank_notes(job: Job, *, killed: bool) -> list[Row]:
-    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` contains code, node and time. With `killed`, a
-    rank that has begun and whose end was not recorded counts as killed with its job."""
+def _read_rank_notes(job: Job, *, is_killed: bool) -> list[Row]:
+    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` contains code, node and time. With `is_killed`,
+    a rank that has begun and whose end was not recorded counts as killed with its job."""
     ends: list[Row] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")
         with open(job.path("ranks", name), encoding="utf-8", errors="replace") as file:
             note = _RANK_NOTE.match(file.read())
-        if rank.isdigit() and restart.isdigit() and note and (killed or note[1] != "-"):
+        if rank.isdigit() and restart.isdigit() and note and (is_killed or note[1] != "-"):
             code, node, at = note.groups() if note[1] != "-" else (_KILLED, note[2], time.time())
             ends.append({"rank": int(rank), "code": int(code), "node": node, "at": float(at), "restart": int(restart)})
     return ends
