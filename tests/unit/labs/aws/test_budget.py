@@ -61,7 +61,7 @@ def test_reserve_is_seen_by_another_command_until_the_first_ends(context: Contex
     with reserve(context, first, **make_spending("3", hours=2), over_budget=False):
         with pytest.raises(
             UsageError,
-            match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left besides \$6.00 for other labs until their",
+            match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left, after \$6.00 for other labs until their",
         ):
             reserve(context, second, **make_spending("3", hours=2), over_budget=False).__enter__()
         assert read_budget(context, {first.stack}).reserved == pytest.approx(Decimal("0.04"), abs=Decimal("0.01"))
