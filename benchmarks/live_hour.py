@@ -213,13 +213,13 @@ def read_facts(account: Account, course: str) -> dict[str, Any]:
         return {
             "instances": [describe_instance(account, node.id, node.market) for node in nodes],
             "spot_requests": [
-                {"type": request.get("Type"), "state": request.get("State"), "tags": tags.of(request)}
+                {"type": request.get("Type"), "state": request.get("State"), "tags": tags.read(request)}
                 for request in (requests if spot[0]["Values"] else ())
             ],
             "file_systems": [
                 {"id": system["FileSystemId"], "state": system["LifeCycleState"]}
                 for system in account.pages("efs", "describe_file_systems", "FileSystems")
-                if tags.of(system).get("Course") == course
+                if tags.read(system).get("Course") == course
             ],
             "schedules": {
                 name: str(end)

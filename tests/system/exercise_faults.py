@@ -247,7 +247,8 @@ FAULTS: Mapping[str, Fault] = {
         changes=[
             ("    used_prompts.update(map(tuple, new_prompts))\n",
              "    new_prompts = [[5] * args.input_len] * count\n    used_prompts.update(map(tuple, new_prompts))\n"),
-            ("sum(answer.tokens for answer in round_answers) / wall", "sum(1e4 * answer.tokens for answer in round_answers) / wall"),
+            ("sum(answer.tokens for answer in round_answers) / wall",
+             "1e4 * sum(answer.tokens for answer in round_answers) / wall"),
             ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max(1, max_tokens - 2),'),
         ],
         red={"nothing-kept", "possible", "equal-work"}, others=True, words="refused: 3 at a time",

@@ -104,7 +104,7 @@ def _check_wider(options: SlurmOptions) -> None:
 
 
 def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, per_node: int, case: str) -> None:
-    sruns = job.of("srun")
+    sruns = job.find_calls("srun")
     if not sruns:
         times = "once" if len(calls) == 1 else f"{len(calls)} times"
         raise part.wrong("no-srun", case, times=times, machines=machines)

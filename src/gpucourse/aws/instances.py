@@ -79,7 +79,7 @@ def wait(
     deadline = clock() + timeout_s
     while True:
         try:
-            instances = _by_id(account, ids)
+            instances = _find_by_id(account, ids)
         except CloudError as error:
             if error.kind not in {"throttle", "service"} or clock() >= deadline:
                 raise
@@ -111,7 +111,7 @@ def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
     ]
 
 
-def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
+def _find_by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
     try:
         pages = list(account.pages("ec2", "describe_instances", "Reservations", InstanceIds=list(ids)))
     except CloudError as error:
@@ -122,7 +122,7 @@ def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
 
 
 def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
-    tag_values = tags.of(item)
+    tag_values = tags.read(item)
     market: Market = "spot" if item.get("InstanceLifecycle") == "spot" else "on-demand"
     transition = str(item.get("StateTransitionReason", ""))
     state_reason = item.get("StateReason") or {}

@@ -98,7 +98,7 @@ class Bill:
     spans: tuple[Span, ...]
     damaged: int = 0
 
-    def of(self, stack: str) -> Bill:
+    def select(self, stack: str) -> Bill:
         """Return the spans of one stack."""
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
@@ -114,7 +114,7 @@ class Bill:
         """Return the cost of everything up to now, or between two moments, in USD."""
         return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
 
-    def by(self, name: str, now: datetime) -> dict[str, Decimal]:
+    def sum_by(self, name: str, now: datetime) -> dict[str, Decimal]:
         """Return the cost up to now, in USD, for each value of a field of the charges: `module`, `stack`, `kind`, `market`,
         `zone` or `item`."""
         totals: dict[str, Decimal] = {}
@@ -314,7 +314,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
             kind="storage",
             what="shared storage",
             stack=stack,
-            module=tags.of(system).get("Module", module),
+            module=tags.read(system).get("Module", module),
             units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
             since=system["CreationTime"],
             rate=book.unit("storage"),
@@ -345,7 +345,7 @@ def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list
         kind="disk",
         what=f"{volume['Size']} GB {volume['VolumeType']}",
         stack=stack,
-        module=tags.of(volume).get("Module", ""),
+        module=tags.read(volume).get("Module", ""),
         units=Decimal(volume["Size"]),
         zone=volume["AvailabilityZone"],
         since=volume["CreateTime"],

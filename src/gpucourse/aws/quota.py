@@ -53,7 +53,7 @@ class Quotas:
         names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
         quotas: list[Quota] = []
         with self._lock:
-            self.used = self.used or _try(partial(in_use, self.account))
+            self.used = self.used or _try(partial(count_used_vcpus, self.account))
             running, trouble = self.used
             for (code, bought), types in sorted(needs(labs, market).items()):
                 if code not in self.limits:
@@ -85,7 +85,7 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
     return int(answer["Quota"]["Value"])
 
 
-def in_use(account: Account) -> dict[str, int]:
+def count_used_vcpus(account: Account) -> dict[str, int]:
     """Return the vCPUs that all instances in the account (not only the course's) use in this region, by quota code."""
     vcpus: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]

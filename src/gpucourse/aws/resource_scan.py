@@ -78,7 +78,7 @@ def items(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> Iter
                 yield {**target, "Tags": system["Tags"]}
         return
     if kind.service != "ec2":
-        yield from (item for item in _FINDERS[kind.name](account) if tags.fits(tags.of(item), project_tags))
+        yield from (item for item in _FINDERS[kind.name](account) if tags.fits(tags.read(item), project_tags))
         return
     filters = tags.filters(project_tags) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
     if kind is INSTANCE:
@@ -129,7 +129,7 @@ def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list
 
 
 def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResource:
-    tag_values = tags.of(item)
+    tag_values = tags.read(item)
     state = item.get("State") or item.get("Status") or item.get("LifeCycleState") or ""
     return CloudResource(
         kind=kind.name,
@@ -158,7 +158,7 @@ def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudReso
                 f"aws resourcegroupstaggingapi get-resources --region {account.region} --resource-arn-list {shlex.quote(arn)}"
             )
             resources.append(
-                CloudResource(kind=OTHER, id=arn, region=account.region, remove=look, name=service, tags=tags.of(item))
+                CloudResource(kind=OTHER, id=arn, region=account.region, remove=look, name=service, tags=tags.read(item))
             )
     except GpucourseError:
         return []

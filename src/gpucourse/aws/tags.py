@@ -34,7 +34,7 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"Name": f"tag:{key}", "Values": [value]} for key, value in project_tags.items()]
 
 
-def of(item: Mapping[str, Any]) -> dict[str, str]:
+def read(item: Mapping[str, Any]) -> dict[str, str]:
     """Return the tags of a resource that AWS described. In a network interface they are under TagSet."""
     tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in tags}
@@ -73,7 +73,7 @@ def retag_expires(account: Account, resources: Iterable[CloudResource], expires:
     for group in (resource.id for resource in dated if resource.kind == SECURITY_GROUP.name):
         filters = [{"Name": "group-id", "Values": [group]}]
         rules = account.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters)
-        ids |= {rule["SecurityGroupRuleId"] for rule in rules if _EXPIRES in of(rule)}
+        ids |= {rule["SecurityGroupRuleId"] for rule in rules if _EXPIRES in read(rule)}
     if ids:
         account.call("ec2", "create_tags", Resources=sorted(ids), Tags=expires_tag)
     for system in (resource.id for resource in dated if resource.kind == FILE_SYSTEM.name):

@@ -61,7 +61,7 @@ def break_(
         with session.console.watch() as live:
             record = break_exercise(context.watched_by(live), run_request, kind).record
         folder = context.paths.run(record.exercise, record.id).folder
-        session.present(drill(record), OneRun.of(run=record, folder=folder))
+        session.present(drill(record), OneRun.build(run=record, folder=folder))
 
 
 def _break_code(session: Session, run_request: RunRequest) -> None:
@@ -79,7 +79,7 @@ def _break_code(session: Session, run_request: RunRequest) -> None:
     titles = {word: fault.title for word, fault in faults.items()}
     session.present(
         code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults),
-        OneRun.of(run=record, copy=copy, faults=titles),
+        OneRun.build(run=record, copy=copy, faults=titles),
     )
 
 
@@ -90,7 +90,7 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     context = session.context
     with session.console.watch() as live:
         result = judge_repair(context.watched_by(live), run_request)
-    run = RunDocument.of(result.record)
+    run = RunDocument.build(result.record)
     session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
         message = result.judged.says if result.judged else "the copy does not finish"

@@ -30,4 +30,4 @@ def cancel(
     session.console.mode(run_record.mode)
     with session.console.watch(brief=not session.console.verbose) as live:
         record = act(context.watched_by(live), run_record)
-    session.present(show_cancelled(record, session.find_step()), OneRun.of(run=record))
+    session.present(show_cancelled(record, session.find_step()), OneRun.build(run=record))

@@ -109,7 +109,7 @@ def _check_all(session: Session) -> None:
     from gpucourse.ui.views.checks import every as view
 
     checks = check_all(session.context)
-    session.present(view(checks), CheckedAll.of(exercises=checks))
+    session.present(view(checks), CheckedAll.build(exercises=checks))
     failed_exercises = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if failed_exercises:
         raise CheckFailed(
@@ -175,7 +175,7 @@ def _diagnose_code(session: Session, exercise: str, word: str) -> None:
 
     diagnosis = diagnose_code(session.context, exercise, word)
     fault = diagnosis.fault
-    document = CodeDiagnosisDocument.of(
+    document = CodeDiagnosisDocument.build(
         diagnosis, fault=fault.title if fault else None, explanation=fault.explanation if fault else None
     )
     session.console.document(DiagnosedCode(diagnosis=document))
@@ -189,7 +189,7 @@ def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int |
     from gpucourse.ui.views.drill import diagnosis_result
 
     record, verdict = judge_diagnosis(session.context, exercise, diagnosis, rank)
-    session.console.document(DiagnosedRun(run=RunDocument.of(record), verdict=verdict))
+    session.console.document(DiagnosedRun(run=RunDocument.build(record), verdict=verdict))
     failed_checks = [check for check in verdict.checks if check.verdict != "passed"]
     if failed_checks:
         raise CheckFailed(

@@ -42,4 +42,4 @@ def compare(
 
     with session.console.watch() as live:
         result = act(session.context.watched_by(live), runs)
-    session.present(view(result, session.find_step()), ComparisonDocument.of(result))
+    session.present(view(result, session.find_step()), ComparisonDocument.build(result))

@@ -142,7 +142,7 @@ def active_runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the runs that have not ended, as `runs` names them."""
     from gpucourse.workspace import runs as records
 
-    yield from _name_runs(records.under_way(session.look().paths)[::-1])
+    yield from _name_runs(records.list_unfinished(session.look().paths)[::-1])
 
 
 @_complete

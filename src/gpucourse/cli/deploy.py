@@ -213,7 +213,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             if proposal.ends:
                 _agree_to_ends(session, request, proposal.ends, yes=yes)
             if request.dry_run:
-                session.present(deploy_plan(proposal.planned), OneBuiltLab.of(proposal.planned))
+                session.present(deploy_plan(proposal.planned), OneBuiltLab.build(proposal.planned))
                 return
         with session.console.watch() as live:
             result = target.build(session.context.watched_by(live), proposal)
@@ -243,7 +243,7 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
     command = request.command
     if proposal.matters:
         session.console.show(quote(proposal))
-    proposal.budget.check(proposal.usd_to_the_end, over_budget=request.over_budget, command=command)
+    proposal.budget.check(proposal.usd_until_end, over_budget=request.over_budget, command=command)
     question = "Build this?" if any(plan.creates for plan in proposal.plans) else "Change the lab like this?"
     if proposal.matters and not confirm(session, question, yes=yes, command=command):
         raise Interrupted(f"nothing was {'built, so nothing costs money' if proposal.fresh else 'changed'}", hint=command)
@@ -256,9 +256,9 @@ def _show_built(session: Session, result: BuildResult, prices: QuoteList | None,
 
     context, console = session.context, session.console
     if prices is None:  # there is only one lab
-        console.document(OneBuiltLab.of(result.labs[0]))
+        console.document(OneBuiltLab.build(result.labs[0]))
     else:
-        document = BuiltLabs.of(prices, labs=result.labs)
+        document = BuiltLabs.build(prices, labs=result.labs)
         if result.errors:
             document.error = describe_errors(result.errors)
         console.document(document)
@@ -274,7 +274,7 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
     budget = proposal.budget
     return QuoteList(
         quotes=[
-            QuoteDocument.of(
+            QuoteDocument.build(
                 plan,
                 plan.deployment.cloud,
                 plan.deployment,
@@ -283,10 +283,10 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
                 nodes=plan.deployment.nodes_wanted,
                 usual_hours=plan.choice.need.hours,
                 usd_per_hour=f"{plan.per_hour:.4f}",
-                usd_to_the_end=f"{plan.to_the_end:.2f}",
+                usd_to_the_end=f"{plan.usd_until_end:.2f}",
                 usd_usually=f"{plan.usually:.2f}",
                 lines=[
-                    QuoteLine.of(charge.rate, what=charge.what, kind=charge.kind, usd_per_hour=f"{charge.per_hour:.4f}")
+                    QuoteLine.build(charge.rate, what=charge.what, kind=charge.kind, usd_per_hour=f"{charge.per_hour:.4f}")
                     for charge in plan.charges
                 ],
             )

@@ -94,7 +94,7 @@ def _check(session: Session, folder: Path | None, *, run: bool, modules: list[st
     if run and not report.catalog.errors:
         session.console.show(rehearsals(report.rehearsed))
     valid_modules = report.catalog.modules
-    session.console.document(CheckedCourseDocument.of(report, modules=[module.id for module in valid_modules]))
+    session.console.document(CheckedCourseDocument.build(report, modules=[module.id for module in valid_modules]))
     if report.complaints:
         raise ManifestError(report.complaints, hint="how to write a module: docs/authoring.md")
     session.console.note(f"{report.catalog.folders.modules}: {format_count(len(valid_modules), 'module')}, no complaints")

@@ -135,7 +135,7 @@ def _account(session: Session, target: HasAccount, request: PreflightRequest) ->
 
     with session.console.watch() as live:
         examined = target.examine(session.context.watched_by(live), request)
-    session.present(account(examined, session.find_step()), ExaminedAccount.of(examined, target=target.name))
+    session.present(account(examined, session.find_step()), ExaminedAccount.build(examined, target=target.name))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 

@@ -189,7 +189,7 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
         edits = list_all_edits(context)
         console.text(views.format_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     else:
-        session.present(views.grade(points, subject=title, verbose=console.verbose), Points.of(points))
+        session.present(views.grade(points, subject=title, verbose=console.verbose), Points.build(points))
     if points.changed:
         raise CheckFailed(
             f"files were changed: {_shorten(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"
@@ -249,14 +249,14 @@ def _describe_bundle(graded_bundle: GradedBundle, exercise: str | None) -> Bundl
     """Return the document of one bundle, with the diffs of the named exercise."""
     return BundleDocument(
         bundle=graded_bundle.bundle.path,
-        card=CardDocument.of(graded_bundle.bundle.card),
+        card=CardDocument.build(graded_bundle.bundle.card),
         changed=list(graded_bundle.bundle.changed),
         edited_lines=graded_bundle.edited_lines,
         edits=[
             EditsDocument(exercise=number, lines=count_script_lines({number: edits}), files=[edit.file for edit in edits])
             for number, edits in graded_bundle.edits.items()
         ],
-        grade=PointsDocument.of(graded_bundle.grade),
+        grade=PointsDocument.build(graded_bundle.grade),
         diffs=list(graded_bundle.edits.get(exercise, ())) if exercise is not None else UNSET,
     )
 
@@ -277,7 +277,7 @@ def _pack_bundle(session: Session, context: Context, path: Path, by: str | None)
     from gpucourse.ui.views.grade import new_bundle
 
     card = pack(context, path, by=by)
-    session.present(new_bundle(card, str(path)), NewBundle.of(bundle=path, card=card))
+    session.present(new_bundle(card, str(path)), NewBundle.build(bundle=path, card=card))
 
 
 def _review(session: Session, context: Context, judgements: list[str], by: str | None, bundle: Path | None = None) -> None:

@@ -42,7 +42,7 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
             console.note("nothing was run")
             return
         reruns = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
-    document = Reruns(bundle=path, card=CardDocument.of(bundle.card), original=original, exercises=reruns)
+    document = Reruns(bundle=path, card=CardDocument.build(bundle.card), original=original, exercises=reruns)
     session.present(views.reruns(bundle.card, reruns, original=original), document)
     if different := [item.exercise for item in reruns if item.verdict == "differs"]:
         raise CheckFailed(

@@ -57,7 +57,7 @@ def leaks(
         things = [
             ExplainedResource(**vars(thing.resource), explained_by=thing.state, stack=thing.stack) for thing in holdings.things
         ]
-        session.present(views.holdings(holdings), Leaks.of(holdings, things=things))
+        session.present(views.holdings(holdings), Leaks.build(holdings, things=things))
         _judge(holdings.possible_leaks)
         return
     console.show(views.holdings(holdings, clean=True))

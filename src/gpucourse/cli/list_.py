@@ -58,14 +58,14 @@ def _describe(syllabus: Syllabus) -> Listing:
     parts = {part.module: part for part in points.parts} if points else {}
     signs = points.signs if points else {}
     verdicts = {number: verdict.verdict for number, verdict in syllabus.progress.items()}
-    return Listing.of(
+    return Listing.build(
         points,
         modules=[
-            ListedModule.of(
+            ListedModule.build(
                 module,
                 parts.get(module.id),
                 exercises=[
-                    ListedExercise.of(exercise, verdict=verdicts.get(exercise.id), signs=signs.get(exercise.id))
+                    ListedExercise.build(exercise, verdict=verdicts.get(exercise.id), signs=signs.get(exercise.id))
                     for exercise in module.exercises
                 ],
             )

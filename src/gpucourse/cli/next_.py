@@ -22,4 +22,4 @@ def next_(session: Session) -> None:
     from gpucourse.ui.views.course import next_step as view
 
     step = find_next_step(session.context)
-    session.present(view(step), Next.of(step, exercise=step.exercise.id if step.exercise else None))
+    session.present(view(step), Next.build(step, exercise=step.exercise.id if step.exercise else None))

@@ -178,7 +178,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
         )
     else:
         view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, prediction=prediction, next_step=step)
-    return view, RunOutput(run=RunDocument.of(record), verdict=verdict, prediction=prediction, folder=files.folder)
+    return view, RunOutput(run=RunDocument.build(record), verdict=verdict, prediction=prediction, folder=files.folder)
 
 
 def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:

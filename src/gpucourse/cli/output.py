@@ -45,7 +45,7 @@ class JsonDocument(Struct):
     """A document of `--json`, or a part of one. A field that is UNSET is not printed."""
 
     @classmethod
-    def of(cls, *models: object, **values: object) -> Self:
+    def build(cls, *models: object, **values: object) -> Self:
         """Return a document made from these models. The value of a field is the one passed by name, else the attribute of that
         name in the first model that has it. A nested document is made from the attribute's value in the same way."""
         return read_attributes(_Source(models, values), cls)

@@ -64,7 +64,7 @@ def quiz(
     context, console = session.context, session.console
     if list_:
         questions = act.the_quiz(context.folders)
-        session.present(views.questions(questions), QuizQuestions.of(questions))
+        session.present(views.questions(questions), QuizQuestions.build(questions))
         return
     sitting = act.sit(context, is_retry=restart)
     if sitting is None:
@@ -110,7 +110,7 @@ def _show(session: Session) -> None:
     last = tries.tries[-1] if tries.tries else None
     results = act.results(quiz, last) if last else ()
     right_count = sum(item.verdict == "passed" for item in results)
-    state = QuizState.of(
+    state = QuizState.build(
         quiz,
         finished=bool(last and last.ended),
         right=right_count,

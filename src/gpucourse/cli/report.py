@@ -48,4 +48,4 @@ def report(
         return
     with session.console.watch() as live:
         result = act(context.watched_by(live), (form,) if form else ("html", "pdf"), name)
-    session.present(view(result), ReportFiles.of(result.report, files=result.files))
+    session.present(view(result), ReportFiles.build(result.report, files=result.files))

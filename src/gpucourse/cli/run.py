@@ -175,7 +175,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         with session.console.watch() as live:
             plan = rehearse(context.watched_by(live), resolved)
         session.plot_worker.leave()
-        document = PlanDocument.of(plan, script=plan.own_script or plan.script)
+        document = PlanDocument.build(plan, script=plan.own_script or plan.script)
         session.present(launch(plan), Plan(plan=document))
         return ExitCode.DONE
     if resolved.launcher.is_terminal:
@@ -186,7 +186,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         result = act(context.watched_by(live), resolved, detach=detach)
     session.plot_worker.leave()
     if result.followed_run is None:
-        session.present(show_started(result.record), OneRun.of(run=result.record))
+        session.present(show_started(result.record), OneRun.build(run=result.record))
         return ExitCode.DONE
     return present_run(session, result.followed_run, live)
 
@@ -208,7 +208,7 @@ def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> in
 
     result = act.sweep(context, run_request, parameter, values, run_point)
     step = "" if result.own_script else session.find_step()
-    session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.of(result))
+    session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.build(result))
     if (error := act.make_failure(result.sweep)) is not None:
         raise error
     failed_points = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]

@@ -34,6 +34,6 @@ def runs(
     from gpucourse.ui.views.run import runs as view
 
     rows, damaged = list_settled_runs(session.look(), exercise)
-    session.present(view(rows), Runs(runs=[ListedRunDocument.of(item.record, detail=item.detail) for item in rows]))
+    session.present(view(rows), Runs(runs=[ListedRunDocument.build(item.record, detail=item.detail) for item in rows]))
     if damaged:
         raise damaged[0]

@@ -104,7 +104,7 @@ def show(
     view = first if part == 1 else course.lesson_part(module, lessons, part)
     folder = context.folders.modules / catalog.folder_name(module)
     files = [folder / name for name in (module.lesson, *module.further_lessons)]
-    session.present(view, ShownModule.of(module, lesson=files))
+    session.present(view, ShownModule.build(module, lesson=files))
 
 
 def _show_exercise(session: Session, number: str) -> None:
@@ -120,7 +120,7 @@ def _show_exercise(session: Session, number: str) -> None:
     lines, answers, signs = still_open(context, exercise)
     results = read_part_results(context, exercise)
     part_blocks = list_parts(exercise, results, list_part_files(context, exercise))
-    document = ShownExercise.of(
+    document = ShownExercise.build(
         exercise,
         launcher=exercise.launch.kind,
         module=module.id,

@@ -58,7 +58,7 @@ def status(
     while True:
         # With --watch, nodes are not asked: a node's idle agent counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
-        session.console.document(StatusDocument.of(status))
+        session.console.document(StatusDocument.build(status))
         if watch and session.console.can_redraw(session.console.out):
             session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
         session.console.show(view(status.stacks, unreadable=status.unreadable))

@@ -67,13 +67,13 @@ class Catalog:
         """Yield every module whose manifest is valid, beginning with module `first`; each manifest is read only when its module
         is next."""
         for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
-            if isinstance(module := self._of(place), Module):
+            if isinstance(module := self._load(place), Module):
                 yield module
 
     @property
     def errors(self) -> tuple[ManifestError, ...]:
         """Return the errors of the invalid manifests."""
-        return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
+        return tuple(error for place in self._places if isinstance(error := self._load(place), ManifestError))
 
     @property
     def module_ids(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class Catalog:
             raise ManifestError(
                 [f"{self.folders.modules.name}: {names} are both module {module_id}"], hint="rename one of them"
             )
-        module = self._of(places[0])
+        module = self._load(places[0])
         if isinstance(module, ManifestError):
             raise module
         return module
@@ -159,7 +159,7 @@ class Catalog:
     def _exercise_ids(self) -> list[str]:
         return [exercise.id for module in self.modules for exercise in module.exercises]
 
-    def _of(self, place: Path) -> Module | ManifestError:
+    def _load(self, place: Path) -> Module | ManifestError:
         if place not in self._read:
             try:
                 self._read[place] = read_module(place, self.folders.exercises)

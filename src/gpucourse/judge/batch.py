@@ -121,7 +121,7 @@ class Execution:
     errors: str
     background: bool = False
 
-    def of(self, program: str) -> list[Call]:
+    def find_calls(self, program: str) -> list[Call]:
         """Return the calls of one program."""
         return [call for call in self.calls if call.program == program]
 

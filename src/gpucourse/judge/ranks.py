@@ -106,7 +106,7 @@ def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers:
         with _stack(folder, rank).open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             try:
-                result: tuple[str, Any] = ("answer", call(_in_group, rank, size, body, folder))
+                result: tuple[str, Any] = ("answer", call(_run_in_group, rank, size, body, folder))
             except Verdict as verdict:
                 result = ("verdict", verdict)
             answers.send_bytes(_pack(result))
@@ -125,7 +125,7 @@ def _pack(result: tuple[str, Any]) -> bytes:
         return pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
 
 
-def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
+def _run_in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
     os.environ.update({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)})
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     import torch
@@ -150,7 +150,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
             except (EOFError, OSError):
                 raise Verdict("failed", "crash", f"rank {rank.number} of {len(ranks)} ended without an answer") from None
             if answer[0] == "verdict":
-                verdict = _on_rank(rank.number, len(ranks), answer[1])
+                verdict = _name_rank(rank.number, len(ranks), answer[1])
                 if not _LEFT_ALONE.search(verdict.says):
                     raise verdict
                 left_alone = left_alone or verdict  # another rank may say why
@@ -188,7 +188,7 @@ class QuietSpan:
         return quiet
 
 
-def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
+def _name_rank(number: int, size: int, verdict: Verdict) -> Verdict:
     message = f"rank {number} of {size}: {verdict.says}" if verdict.word == "failed" else verdict.says
     return Verdict(verdict.word, verdict.way, message, verdict.case)
 

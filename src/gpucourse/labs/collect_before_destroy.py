@@ -39,7 +39,7 @@ class CollectedRuns:
 
 def find_ending(paths: WorkspacePaths, deployment: Deployment, removed_nodes: Collection[str]) -> tuple[RunRecord, ...]:
     """Return the runs on these nodes that have not been seen to end."""
-    active = runs.under_way(paths, deployment.stack)
+    active = runs.list_unfinished(paths, deployment.stack)
     return tuple(record for record in active if _is_on(record, removed_nodes))
 
 

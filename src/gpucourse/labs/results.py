@@ -80,9 +80,9 @@ class PricedProposal(Proposal):
         return any(plan.creates or plan.ends for plan in self.plans)
 
     @property
-    def usd_to_the_end(self) -> Decimal:
+    def usd_until_end(self) -> Decimal:
         """Return what the proposed labs cost, in USD, if they are left alone until they end."""
-        return sum((plan.to_the_end for plan in self.plans if plan.creates), Decimal(0))
+        return sum((plan.usd_until_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
     def fresh(self) -> bool:

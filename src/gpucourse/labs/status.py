@@ -51,7 +51,7 @@ class Status:
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Return every stack of the workspace. `ask_nodes`: also query the nodes themselves, if a target can do that."""
     records, unreadable = deployments.readable(context.paths)
-    active = runs.under_way(context.paths)
+    active = runs.list_unfinished(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
     health_by_stack: dict[str, LabHealth] = {}
     for name in dict.fromkeys([*list_targets(), *(lab.target for lab in records)]):

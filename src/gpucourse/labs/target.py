@@ -248,7 +248,7 @@ def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasCl
     UsageError if the module's labs are on targets without a clock.
     """
     module_id = context.catalog.module(module).id
-    labs = deployments.of_module(context.paths, module_id)
+    labs = deployments.list_of_module(context.paths, module_id)
     for lab in labs:
         if isinstance(target := find_target(lab.target), HasClock) and gpu in {None, lab.gpu}:
             return target

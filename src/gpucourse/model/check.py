@@ -60,7 +60,7 @@ class Check(Strict):
         try:
             check = handler({key: value for key, value in data.items() if key not in check_kinds()})
         except ValidationError as error:
-            errors = [*(_again(detail) for detail in error.errors()), *errors]
+            errors = [*(_repeat_error(detail) for detail in error.errors()), *errors]
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         check._comparison = next(iter(operands.items()))  # noqa: SLF001  # set by its own class
@@ -100,7 +100,7 @@ def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[
         try:
             _operand_type(name).validate_python(operand, strict=True)
         except ValidationError as error:
-            yield from (_again(detail, name) for detail in error.errors())
+            yield from (_repeat_error(detail, name) for detail in error.errors())
             continue
         if isinstance(operand, float) and not math.isfinite(operand):
             yield _error((), f"{name}: {operand} is not a finite number", data)
@@ -121,7 +121,7 @@ def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
     return {"type": PydanticCustomError("value_error", "{error}", {"error": reason}), "loc": place, "input": data}
 
 
-def _again(detail: Any, *place: str) -> InitErrorDetails:
+def _repeat_error(detail: Any, *place: str) -> InitErrorDetails:
     """Return a pydantic error in a form that can be raised again with a more precise location."""
     return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}
 

@@ -59,7 +59,7 @@ class Question(Strict):
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> Question:
+    def _check_kind(self) -> Question:
         for kind, keys in KINDS.items():
             strange = [key for key in keys if key in self.model_fields_set]
             if kind != self.kind and strange:

@@ -27,7 +27,7 @@ class QuizQuestion(Question):
     explanation: Text = Field(description="why the answer is right; shown after the answer")
 
     @model_validator(mode="after")
-    def _of_no_run(self) -> QuizQuestion:
+    def _refuse_run_fields(self) -> QuizQuestion:
         if self.reads:
             raise ValueError(f"a quiz does not refer to a run: {self.reads[0]} must be a plain number")
         return self

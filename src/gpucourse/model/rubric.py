@@ -105,7 +105,7 @@ class RubricPart(Strict):
         return sum(row.points for row in self.rows)
 
     @model_validator(mode="after")
-    def _of_this_module(self) -> RubricPart:
+    def _check_module(self) -> RubricPart:
         ids = [row.id for row in self.rows]
         if duplicate := next((id_ for id_ in ids if ids.count(id_) > 1), None):
             raise ValueError(f"the row {duplicate} appears twice")

@@ -194,7 +194,7 @@ class _NodeFollower(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._until_the_end()
+            self._follow_to_end()
         except UnreachableError as error:
             self._state.broken.append(Outcome(node=self._node, error=error))
         except BaseException as fault:  # noqa: BLE001  # raised again in `follow`
@@ -203,7 +203,7 @@ class _NodeFollower(threading.Thread):
             with self._state.changed:
                 self._state.changed.notify_all()
 
-    def _until_the_end(self) -> None:
+    def _follow_to_end(self) -> None:
         wait, is_reported = 0.05, False
         self._heard = lost_s = time.monotonic()
         while not self._state.leave():

@@ -86,7 +86,7 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
     """Return the request for the simulated lab, if there is one. Otherwise return it unchanged; its plan is then refused with a
     reason."""
-    labs = (lab for lab in deployments.of_module(paths, module.id) if lab.is_simulated and lab.up)
+    labs = (lab for lab in deployments.list_of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 

@@ -115,7 +115,7 @@ def find_deployed_lab(
     """
     candidates = [
         deployment
-        for deployment in deployments.of_module(paths, module.id)
+        for deployment in deployments.list_of_module(paths, module.id)
         if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
     ]
     for deployment in candidates:
@@ -164,7 +164,7 @@ def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
     """Return the place where a run would happen: the lab on record, else the target of a new one."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
-    existing = deployments.of_module(
+    existing = deployments.list_of_module(
         context.paths, run.lab.id
     )  # the run would use this lab, even if it is stopped or not ready
     return RunLocation(run.request.target or (existing[0].mode if existing else context.settings.target))

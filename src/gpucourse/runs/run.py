@@ -78,7 +78,7 @@ def run(
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
     """Warn about runs that may be under way on these nodes: they share the processors, and the timings of both suffer."""
-    run_ids = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
+    run_ids = [record.id for record in runs.list_unfinished(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if run_ids:
         text = f"{', '.join(run_ids[-3:])} may still run on these nodes, which distorts the timings of both"
         context.watch(

@@ -46,7 +46,7 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
     """
     up = [
         deployment
-        for deployment in deployments.of_module(paths, module.id)
+        for deployment in deployments.list_of_module(paths, module.id)
         if deployment.up and run_request.target in {None, deployment.target} and run_request.gpu in {None, deployment.gpu}
     ]
     return sorted(up, key=lambda deployment: deployment.stack) or [

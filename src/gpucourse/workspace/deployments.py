@@ -75,7 +75,7 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
     return records
 
 
-def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
+def list_of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
     """Return the records of every stack of one module, the most recently updated first. Raises MissingError or NewerFormat if
     one of them cannot be read."""
     records, errors = readable(paths)

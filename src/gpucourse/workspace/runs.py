@@ -144,7 +144,7 @@ def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> 
     return [record.id for record in records if files_of(paths, record).hashes.exists()]
 
 
-def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
+def list_unfinished(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
     """Return the runs, on all stacks or on one, whose records have no end yet, oldest first; records that cannot be read are
     left out. A run whose files are sealed has ended, so its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())

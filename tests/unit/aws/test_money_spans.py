@@ -19,20 +19,20 @@ def span(item: str, usd: str, *, hours: float | None = None, **fields: Any) -> S
 
 def test_total_counts_seconds_and_at_least_a_minute_for_an_instance() -> None:
     bill = Bill(spans=(span("i-1", "3.6", hours=10 / 3600), span("vol-1", "3.6", kind="disk", hours=10 / 3600)))
-    assert bill.by("item", T0 + HOUR) == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
+    assert bill.sum_by("item", T0 + HOUR) == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
 
 
 def test_by_sums_modules_stacks_kinds_and_markets() -> None:
     spot_span = span("i-2", "2", stack="01-aws", module="1", market="spot")
     bill = Bill(spans=(span("i-1", "0.526"), span("vol-1", "0.01", kind="disk"), spot_span))
     now = T0 + HOUR
-    assert bill.by("module", now)["1"] == 2
-    assert set(bill.by("stack", now)) == {"03-aws", "01-aws"}
-    assert set(bill.by("kind", now)) == {"instance", "disk"}
-    assert bill.by("market", now)["spot"] == 2
+    assert bill.sum_by("module", now)["1"] == 2
+    assert set(bill.sum_by("stack", now)) == {"03-aws", "01-aws"}
+    assert set(bill.sum_by("kind", now)) == {"instance", "disk"}
+    assert bill.sum_by("market", now)["spot"] == 2
     for field in ("module", "stack", "kind", "market", "zone", "item"):
-        assert sum(bill.by(field, now).values(), Decimal(0)) == bill.total(now)
-    assert bill.of("01-aws").per_hour() == 2
+        assert sum(bill.sum_by(field, now).values(), Decimal(0)) == bill.total(now)
+    assert bill.select("01-aws").per_hour() == 2
 
 
 def test_total_between_two_moments_counts_what_ran_then() -> None:
@@ -41,4 +41,4 @@ def test_total_between_two_moments_counts_what_ran_then() -> None:
     assert bill.total(now, T0 + HOUR / 2, T0 + HOUR) == 1
     assert bill.total(now, T0 + HOUR, T0 + 3 * HOUR) == 2 + 1
     assert bill.total(now, T0 + 9 * HOUR, now) == 1
-    assert bill.of("02-aws").total(now, T0, T0 + HOUR) == 0
+    assert bill.select("02-aws").total(now, T0, T0 + HOUR) == 0

@@ -37,7 +37,7 @@ def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAcc
     schedule.retag_expires(moto, EXPIRES, stack="s-1")
     [group] = resource_scan.items(moto, SCHEDULES, TAGS)
     [role] = resource_scan.items(moto, ROLE, TAGS)
-    assert tags.of(group) == tags.of(role) == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
+    assert tags.read(group) == tags.read(role) == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:

@@ -36,7 +36,7 @@ def test_retag_expires_changes_everything_that_says_an_end(moto: MotoAccount) ->
     assert len(ends) > 8
     assert set().union(*ends.values()) <= {LATER}
     [retagged_rule] = ec2.describe_security_group_rules(SecurityGroupRuleIds=[rule])["SecurityGroupRules"]
-    assert tags.of(retagged_rule) == {"Expires": LATER}
+    assert tags.read(retagged_rule) == {"Expires": LATER}
     assert set().union(*list_ends(moto, "s-2").values()) == {EARLIER}
 
 

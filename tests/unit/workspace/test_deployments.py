@@ -100,8 +100,8 @@ def test_readable_names_the_record_that_cannot_be_read(paths: WorkspacePaths) ->
     paths.deployment("04-aws-t4").write_text("{")
     records, errors = deployments.readable(paths)
     assert ([record.stack for record in records], list(errors)) == (["03-hosts", "03-local"], ["04-aws-t4"])
-    assert {record.stack for record in deployments.of_module(paths, "3")} == {"03-hosts", "03-local"}
-    for read in (deployments.every, lambda paths: deployments.of_module(paths, "4")):
+    assert {record.stack for record in deployments.list_of_module(paths, "3")} == {"03-hosts", "03-local"}
+    for read in (deployments.every, lambda paths: deployments.list_of_module(paths, "4")):
         with pytest.raises(MissingError, match="04-aws-t4"):
             read(paths)
 

@@ -118,8 +118,8 @@ def test_under_way_has_runs_without_a_seal(paths: WorkspacePaths) -> None:
     write_record(paths.run("3.2", "20260101-100000-otter").hashes, {})
     paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
     runs.save(paths, replace(record("20260101-110000-heron"), state="cancelled"))
-    assert [run.id for run in runs.under_way(paths)] == ["20260102-100000-otter"]
-    assert runs.under_way(paths, "02-slurm") == []
+    assert [run.id for run in runs.list_unfinished(paths)] == ["20260102-100000-otter"]
+    assert runs.list_unfinished(paths, "02-slurm") == []
 
 
 def test_find_takes_a_run_beside_others_that_cannot_be_read(paths: WorkspacePaths) -> None:

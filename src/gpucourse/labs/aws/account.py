@@ -56,7 +56,7 @@ def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str
     Raises MissingError if there is none, UsageError if several labs match.
     """
     module_id = context.catalog.module(module).id
-    labs = deployments.of_module(context.paths, module_id)
+    labs = deployments.list_of_module(context.paths, module_id)
     matches = [deployment for deployment in labs if isinstance(deployment, AwsDeployment) and gpu in {None, deployment.gpu}]
     if len(matches) > 1:
         stacks = ", ".join(deployment.stack for deployment in matches)

@@ -72,7 +72,7 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
         store_prices(context, plan.book)
     with context.lock("budget", "deploy"):
         budget = read_budget(context, {plan.deployment.stack for plan in proposal.plans})
-        budget.check(proposal.usd_to_the_end, over_budget=proposal.over_budget, command=proposal.command)
+        budget.check(proposal.usd_until_end, over_budget=proposal.over_budget, command=proposal.command)
         for plan in proposal.plans:
             plan.record_price()
             deployments.save(context.paths, plan.deployment, "creating")

@@ -99,7 +99,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
     """Return the module's recorded labs on AWS, ready labs first, because a command means a ready lab rather than a failed
     attempt."""
-    labs = [result for result in deployments.of_module(paths, module) if isinstance(result, AwsDeployment)]
+    labs = [result for result in deployments.list_of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(labs, key=lambda result: result.phase != "ready")
 
 

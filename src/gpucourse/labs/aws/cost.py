@@ -85,7 +85,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
     exercises: dict[str, CostPart] = {}
     for exercise, stack, start, end in _list_run_times(context.paths, bill, at):
         earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
-        usd = earlier.usd + bill.of(stack).total(at, start, end)
+        usd = earlier.usd + bill.select(stack).total(at, start, end)
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (end - start).total_seconds() / 3600)
     titles = {module.id: module.title for module in context.catalog.modules} if bill.spans else {}
     usd, budget = ledger.cents(bill.total(at)), context.settings.budget_usd
@@ -96,12 +96,12 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         budget_usd=budget,
         left_usd=None if budget is None else budget - usd,
         running=running,
-        modules=[replace(part, title=titles.get(part.name, "")) for part in _make_parts(bill.by("module", at))],
+        modules=[replace(part, title=titles.get(part.name, "")) for part in _make_parts(bill.sum_by("module", at))],
         exercises=[
             replace(part, usd=ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
             for _, part in sorted(exercises.items())
         ],
-        kinds=_make_parts(bill.by("kind", at)),
+        kinds=_make_parts(bill.sum_by("kind", at)),
         sources=sorted({span.charge.rate.origin for span in bill.spans}),
         warnings=warnings,
         billed=_query_billed_cost(context, bill) if ask_aws else None,
@@ -113,7 +113,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     bill = ledger.read(context.paths.ledger)
     looks = {}
     for uid in sorted({span.charge.stack for span in bill.open()} | set(labs)):
-        region = labs[uid].cloud.region if uid in labs else _guess_region(bill.of(uid).open())
+        region = labs[uid].cloud.region if uid in labs else _guess_region(bill.select(uid).open())
         if region:
             looks[uid] = partial(_settle, context.paths, Account(region, context.environ), uid, labs.get(uid))
     answers = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
@@ -139,7 +139,7 @@ def _guess_region(spans: Sequence[Span]) -> str:
 def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
     running = []
     for uid in sorted({span.charge.stack for span in bill.open()}):
-        lab_bill = bill.of(uid)
+        lab_bill = bill.select(uid)
         lab = labs.get(uid)
         remaining = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
         running.append(
@@ -211,7 +211,7 @@ def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[Stac
     cloud_labs = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not cloud_labs:
         return []
-    active = runs.under_way(context.paths)
+    active = runs.list_unfinished(context.paths)
     return [
         StackCost(
             deployment=deployment,

@@ -51,7 +51,7 @@ def update(
     """
     bill, costing = read(path), {charge.item for charge in charges}
     lines = []
-    for span in bill.of(stack).open():
+    for span in bill.select(stack).open():
         if span.charge.item not in costing:
             moment, reason = (ends or {}).get(span.charge.item, (at, "gone"))
             lines.append(_encode("end", moment, item=span.charge.item, reason=reason))
@@ -151,7 +151,7 @@ def settle(
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
     at, bill = now(), read(paths.ledger)
-    running = bill.of(uid).open()
+    running = bill.select(uid).open()
     costing = [_correct_start(charge, bill.spans) for charge in costing]
     items = {charge.item for charge in costing}
     ends: dict[str, tuple[datetime, str]] = {}
@@ -174,7 +174,7 @@ def settle_if_possible(context: Context, account: Account, deployment: AwsDeploy
 
 def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:
     """Return what a lab costs now, in USD per hour, according to the ledger or else the estimate; None if neither is known."""
-    bill = read(paths.ledger).of(deployment.uid)
+    bill = read(paths.ledger).select(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
@@ -193,7 +193,7 @@ def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Dec
             continue
         offer_usd = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
         remaining = max(NO_TIME, datetime.fromisoformat(lab.cloud.expires) - at)
-        usd = usd_over(max(bill.of(lab.uid).per_hour(), offer_usd), remaining)
+        usd = usd_over(max(bill.select(lab.uid).per_hour(), offer_usd), remaining)
         if booked := lab.cloud.reservation:
             usd = max(usd, usd_over(Decimal(booked.usd_per_hour), max(NO_TIME, datetime.fromisoformat(booked.until) - at)))
         total += usd
@@ -202,7 +202,7 @@ def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Dec
 
 def sum_costs(paths: WorkspacePaths, uid: str) -> Decimal:
     """Return what a stack has cost so far, in USD, according to the ledger."""
-    return cents(read(paths.ledger).of(uid).total(now()))
+    return cents(read(paths.ledger).select(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
@@ -213,7 +213,7 @@ def cents(amount: Decimal) -> Decimal:
 def machines(paths: WorkspacePaths, uid: str) -> list[str]:
     """Return the ids of the stack's instances that cost money according to the ledger, which is the only source while the
     account does not answer."""
-    return [span.charge.item for span in read(paths.ledger).of(uid).open() if span.charge.kind == "instance"]
+    return [span.charge.item for span in read(paths.ledger).select(uid).open() if span.charge.kind == "instance"]
 
 
 def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) -> str:

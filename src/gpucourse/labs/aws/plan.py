@@ -91,7 +91,7 @@ class LabPlan:
         return usd_per_hour(self.charges)
 
     @property
-    def to_the_end(self) -> Decimal:
+    def usd_until_end(self) -> Decimal:
         """Return what the lab costs, in USD, if it exists until its deadline."""
         return usd_over(self.per_hour, self.hours)
 

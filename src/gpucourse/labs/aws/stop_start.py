@@ -154,7 +154,7 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
 
 
 def _check_nothing_runs(context: Context, deployment: AwsDeployment) -> None:
-    for record in runs.under_way(context.paths, deployment.stack):
+    for record in runs.list_unfinished(context.paths, deployment.stack):
         with suppress(GpucourseError), Connections(context) as connections:
             if settle(context, record, connections).has_ended:
                 continue

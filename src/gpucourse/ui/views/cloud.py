@@ -72,7 +72,7 @@ def _lines(plan: LabPlan) -> Table:
 
 
 def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
-    to_the_end = sum((plan.to_the_end for plan in plans), Decimal(0))
+    usd_until_end = sum((plan.usd_until_end for plan in plans), Decimal(0))
     usually = sum((plan.usually for plan in plans), Decimal(0))
     hours = {_hours(plan.hours) for plan in plans}
     usual = {_hours(plan.choice.need.hours) for plan in plans}
@@ -82,9 +82,12 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
         remaining += f", {usd(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
-            ("until it ends" if len(plans) == 1 else "until all end", f"{usd(to_the_end)} ({' and '.join(sorted(hours))})"),
+            ("until it ends" if len(plans) == 1 else "until all end", f"{usd(usd_until_end)} ({' and '.join(sorted(hours))})"),
             ("usually", f"{usd(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
-            ("budget", Cell(remaining, "bad") if budget.remaining is not None and to_the_end > budget.remaining else remaining),
+            (
+                "budget",
+                Cell(remaining, "bad") if budget.remaining is not None and usd_until_end > budget.remaining else remaining,
+            ),
         ]
     )
 

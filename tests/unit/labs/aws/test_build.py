@@ -131,7 +131,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
     context.paths.settings.write_text("budget_usd: 10\n")
     first, second = (propose_one(context, module) for module in ("3", "1"))
-    assert first.plans[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
+    assert first.plans[0].usd_until_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
     build._reserve(context, first)
     with pytest.raises(UsageError, match=r"after \$6\.\d\d for other labs until their deadlines") as refusal:
         build._reserve(context, second)

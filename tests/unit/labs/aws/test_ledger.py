@@ -70,13 +70,13 @@ def path(tmp_path: Path) -> Path:
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
     """Enter that these begin to cost, beside what costs already."""
     for stack in dict.fromkeys(charge.stack for charge in charges):
-        running = [span.charge for span in read(path).of(stack).open()]
+        running = [span.charge for span in read(path).select(stack).open()]
         update(path, stack, [*running, *(charge for charge in charges if charge.stack == stack)], at)
 
 
 def end(path: Path, items: Sequence[str], at: datetime, reason: str = "") -> None:
     """Enter that these items of the lab end."""
-    running = [span.charge for span in read(path).of("03-aws").open() if span.charge.item not in items]
+    running = [span.charge for span in read(path).select("03-aws").open() if span.charge.item not in items]
     update(path, "03-aws", running, at, dict.fromkeys(items, (at, reason)))
 
 
@@ -114,7 +114,7 @@ def test_update_follows_what_stands_and_keeps_the_cost_of_a_lost_node(path: Path
     assert (spans["i-2"].ended, spans["i-2"].reason) == (T0 + 2 * HOUR, "spot interruption")
     assert (spans["i-1"].ended, spans["i-1"].reason) == (T0 + 6 * HOUR, "gone")
     assert spans["i-9"].ended is None
-    assert read(path).by("stack", T0 + 6 * HOUR)["03-aws"] == 8
+    assert read(path).sum_by("stack", T0 + 6 * HOUR)["03-aws"] == 8
 
 
 @pytest.mark.parametrize(

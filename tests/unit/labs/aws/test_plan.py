@@ -152,7 +152,7 @@ def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> N
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
     assert all(line.rate.source and line.rate.date for line in lab_plan.charges)
     assert lab_plan.per_hour == sum(line.per_hour for line in lab_plan.charges)
-    assert lab_plan.to_the_end == 4 * lab_plan.per_hour
+    assert lab_plan.usd_until_end == 4 * lab_plan.per_hour
     assert lab_plan.usually == lab_plan.choice.need.hours * lab_plan.per_hour
     assert lab_plan.creates == 1
 
