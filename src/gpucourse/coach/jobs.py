@@ -1,4 +1,4 @@
-"""The diagnosis of a run under Slurm whose end was not observed, from the states that Slurm reports for its jobs."""
+"""Diagnose Slurm runs whose end was not observed, from the states that Slurm reports for their jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Return the diagnosis of jobs that Slurm lost, or that the failure of a node or a signal ended; return an empty list if
+    """Diagnose jobs that Slurm lost, and jobs that were ended by the failure of a node or by a signal. Return an empty list if
     there are no such jobs.
 
     `lab` is the number of the module whose cluster ran the jobs.

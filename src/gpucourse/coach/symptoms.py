@@ -16,9 +16,12 @@ Weight = Literal["cause", "follows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """One symptom. A `cause` explains a failure by itself; a symptom that `follows` is printed by ranks that another failure
-    affected. A `general` symptom counts only in a log that shows no more specific cause. `followed` matches the command lines
-    that already follow the advice in `next`; for such a run, `instead` is the next step."""
+    """One symptom.
+
+    `weight` is `cause` if the symptom explains a failure by itself, or `follows` if ranks print it because of another failure.
+    If `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
+    lines that already follow the advice in `next`; for such a run, `instead` is the next step.
+    """
 
     word: str
     title: str
@@ -31,8 +34,8 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return what the named groups of all signs match in the text. All signs are read, because the last one that matches
-        may not contain every group."""
+        """Return the text that each named group matches. All signs are searched, because the last one that matches may not
+        contain every group."""
         return {
             name: value
             for sign in self.signs
@@ -42,7 +45,7 @@ class Symptom:
         }
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the last place where the text shows this symptom, because the end of a log counts most."""
+        """Return the last match of any sign in the text, because the end of a log counts most."""
         last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):

@@ -1,4 +1,4 @@
-"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages, and installed fonts for the others."""
+"""Find font files: DejaVu, which comes with matplotlib and covers many languages, and installed fonts for other characters."""
 
 from __future__ import annotations
 
