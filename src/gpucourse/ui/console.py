@@ -43,7 +43,7 @@ class FailureDocument(Struct):
 
 
 def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
-    """Return several errors as one: the gravest, with the messages of all of them."""
+    """Combine several errors into one: the most serious error, with the messages of all of them."""
     main_error = max(errors, key=lambda error: error.exit_code)
     return ErrorDocument(
         code=main_error.code,
@@ -103,8 +103,8 @@ class Console:
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """Write the one document of the command, a dataclass or a Struct, to standard output, with `version` first. Without
-        --json, write nothing, because the view is the result."""
+        """Write the command's only JSON document to standard output, with `version` first. Without --json, write nothing, since
+        the view shows the result."""
         if not self.json:
             return
         from gpucourse.workspace.files import to_json, to_plain
@@ -123,14 +123,14 @@ class Console:
         self._write(self.out, text)
 
     def mode(self, mode: str, lacks: str = "") -> None:
-        """Say once, before anything else, that the nodes are simulated if they are, and what such a lab lacks."""
+        """If the nodes are simulated, say so once, and say what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """Write a sentence about one of several steps, in its style; --quiet shows it as well."""
+        """Write a sentence about one step of a series, in its style. --quiet does not hide it."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
@@ -143,8 +143,8 @@ class Console:
         self._sentence(text, "warn", f"{UNICODE.error} ")
 
     def error(self, error: GpucourseError) -> None:
-        """Write what happened and where, what to type next, and the log; with --json, write these as the document. Never
-        raises."""
+        """Write what happened, what to type next, and the path of the log. With --json, write them as the command's document.
+        Never raises."""
         if self.json and not self._documented and not self.out.closed:
             self._error_document(error)
             return
