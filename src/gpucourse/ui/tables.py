@@ -92,7 +92,7 @@ class View(NamedTuple):
     """A whole screen: a heading, blocks with a blank line between them, dim lines at the end, and what to do next. A block
     without content is not shown, not even its title.
 
-    `headline` says in one line how it went; it is below the title, and --quiet shows nothing else. `next` is a command, or says
+    `headline` says in one line how the command went; it is below the title, and --quiet shows nothing else. `next` is a command, or says
     what to do. `mode` is the mode of the nodes in the view: for `local`, the console says once that they are simulated.
     """
 

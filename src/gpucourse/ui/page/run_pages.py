@@ -31,7 +31,8 @@ from gpucourse.ui.views.words import state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds
 
 FOLDED_BYTES = 256 << 10
-"""The most bytes of all logs together for which they are also shown folded. Then a line that several ranks wrote appears once."""
+"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears
+once."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}

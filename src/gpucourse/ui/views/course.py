@@ -203,8 +203,8 @@ def _sign_line(signs: Signs) -> str:
 
 
 def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
-    """Return a table of every exercise with its time and progress. `signs` says whether each has run, is written, and is
-    answered."""
+    """Return a table of every exercise with its time and progress. `signs` says for each exercise whether it has run, its part
+    is written, and its questions are answered."""
     columns: list[Column | str] = [strong(""), wrapped("exercise"), right("min")]
     columns += ["ran", "yours", "answered"] if signs else ["progress"]
     rows = [

@@ -61,10 +61,10 @@ def destroy_result(
     deployed_labs: Sequence[Deployment] = (),
     whole: bool = False,
 ) -> View:
-    """Show what each destroy removed, and either the proof that nothing is left or what is left. A lab that left nothing is one
-    line, unless `whole` is set.
+    """Show what each destroy removed, and what is left, if anything. A lab that left nothing is one line, unless `whole` is
+    set.
 
-    Without receipts, show `not_deployed`, which says what is not deployed, and the `deployed_labs`.
+    Without receipts, show `not_deployed`, a sentence about the labs that are not deployed, and the labs that are.
     """
     if not receipts and deployed_labs:
         names = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in deployed_labs)

@@ -1,4 +1,4 @@
-"""The resources of the course in the account, with those that no record explains."""
+"""The course's resources in an AWS account, including those that no record explains."""
 
 from __future__ import annotations
 
