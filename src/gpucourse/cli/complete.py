@@ -20,7 +20,7 @@ Words = Mapping[str, Any]  # the words of the line so far, by the name of the co
 
 
 def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
-    """Return a completer that offers those of the names that begin with the typed text."""
+    """Return a completer that offers the names that begin with the typed text."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:  # not functools.wraps: typer looks at the parameters
         try:

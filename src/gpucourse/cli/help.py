@@ -1,5 +1,5 @@
-"""Lay out `--help`: commands in groups, whole summaries, and the options that every command accepts. Also explain a wrong
-command line, and say what to type instead."""
+"""Lay out `--help`: commands in groups, and the options that every command accepts. Also explain a wrong command line, and say
+what to type instead."""
 
 from __future__ import annotations
 

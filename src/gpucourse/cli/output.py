@@ -90,8 +90,8 @@ class RunDocument(JsonDocument):
 
 
 class OneRun(JsonDocument):
-    """The output of `run --detach`, `cancel` and `break`: the run. A drill also has its folder, or the copy to repair and the
-    faults to choose from."""
+    """The output of `run --detach`, `cancel` and `break`. A drill also has its folder; if the fault is in the code, it has the
+    copy to repair and the faults to choose from instead."""
 
     run: RunDocument
     folder: Path | UnsetType = UNSET

@@ -91,7 +91,7 @@ class Evidence:
         return sum(map(len, self.planned.values()))
 
     def rank(self, number: int) -> Log | None:
-        """Return the log of that rank, or None if it never had one."""
+        """Return the log of that rank, or None if the rank never had a log."""
         return next((log for log in self.logs if log.rank == number), None)
 
     def node_of(self, number: int) -> str:

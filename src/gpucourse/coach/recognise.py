@@ -1,4 +1,4 @@
-"""Turns evidence into diagnoses. Causes come before their consequences; otherwise the rank that ended first comes first."""
+"""Turn evidence into diagnoses. Causes come before their consequences; otherwise, the rank that ended first comes first."""
 
 from __future__ import annotations
 

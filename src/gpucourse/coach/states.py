@@ -1,4 +1,4 @@
-"""Diagnose a run from how its ranks ended, or why they did not end: killed, lost, left early, silent, never started."""
+"""Diagnose a run from its ranks that were killed, were lost, left early, fell silent or never started."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
 def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
     """Diagnose lost nodes, ranks that a signal ended, and ranks that ended normally while others still needed them.
 
-    `victims` are the logs that report failures of other ranks. Their ranks may also end by a signal, when a watchdog gives up.
+    `victims` are the logs that report failures of other ranks. A watchdog may have ended these ranks with a signal, too.
     """
     lost_nodes = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost_nodes or evidence.lost:

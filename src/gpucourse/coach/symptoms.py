@@ -1,8 +1,8 @@
 """The symptoms that are recognised in the text of logs, as data: one entry per symptom, with its signs as regular expressions.
 
-Signs of NCCL, CUDA and drivers need GPUs, so they come from the documentation of these libraries. The others were seen in logs
-of real torch and gloo. A sign is searched for in the whole end of a log. `why` and `next` may contain its named groups, and
-{rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
+The signs of NCCL, CUDA and drivers come from their documentation, because they appear only on GPUs. The other signs were seen
+in logs of torch and gloo. Each sign is searched for in the whole end of a log. `why` and `next` may contain the named groups of
+the signs, and {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations

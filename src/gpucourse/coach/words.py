@@ -1,4 +1,4 @@
-"""Separates the words of a log that say how its process ended from those that the script only printed while it ran.
+"""Separate the words of a log that say how its process ended from words that the script only printed while it ran.
 
 A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
 only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
@@ -98,8 +98,8 @@ def find_message(text: str, place: int) -> str:
 
 
 def find_line(text: str) -> str:
-    """Return the script's line that the traceback at the end of a text leads to, such as `train.py, line 12`, or an empty
-    string if there is none.
+    """Return the line of the script that the last traceback of a text leads to, such as `train.py, line 12`, or an empty string
+    if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
     """

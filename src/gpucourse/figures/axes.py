@@ -47,7 +47,7 @@ def short_number(value: float) -> str:
 
 
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
-    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis the ticks are at powers of two."""
+    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis, the ticks are at powers of two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if log and sizes:

@@ -1,7 +1,7 @@
 """Draw pictures in a separate process, which is started before they are needed.
 
-Importing matplotlib takes a third of a second. Before the ranks of a run start, a processor is idle. While they run, all
-processors are busy, and after they have ended, the person waits.
+Importing matplotlib takes a third of a second. The process imports it before the ranks of a run start, while a processor is
+idle. While the ranks run, all processors are busy; after they have ended, the person waits.
 """
 
 from __future__ import annotations

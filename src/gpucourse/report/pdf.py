@@ -38,7 +38,7 @@ BOX = "\u25a1"
 
 @dataclass(frozen=True)
 class Pdf:
-    """The file. `lost` has the characters of the report that no font here can show, or that are written from right to left.
+    """A PDF file. `lost` has the characters of the report that no font here can show, or that are written from right to left.
     Each appears as a box."""
 
     data: bytes
@@ -218,8 +218,8 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: _Pages, grid: Grid) -> list[float]:
-    """Return the width of each column in mm: that of its widest text if the page has room, otherwise less. Every column is at
-    least as wide as its longest word, unless even these widths do not fit."""
+    """Return the width of each column in mm. A column is as wide as its widest text if the page has room, otherwise narrower.
+    It is at least as wide as its longest word, unless even that does not fit on the page."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]

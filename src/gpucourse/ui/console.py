@@ -1,4 +1,5 @@
-"""The output of one command: its results, notes and errors, each on its own stream, adapted to what that stream can show."""
+"""Write the output of one command: its results, notes and errors. Each goes to its own stream, in a form that this stream can
+show."""
 
 from __future__ import annotations
 
@@ -55,12 +56,14 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 
 
 class Console:
-    """Results go to standard output; notes, warnings, errors, progress and logs go to standard error.
+    """Writes results to standard output, and notes, warnings, errors, progress and logs to standard error.
 
-    With `json`, standard output has one JSON document and nothing else. With `quiet`, only warnings, errors and the headline of
-    a result are shown, or the whole result if it has no headline. With `verbose`, everything that is known is shown, and errors
-    have their traceback. A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb. `log`
-    returns the file for failures of the display, if there is one.
+    `json`: standard output has one JSON document and nothing else.
+    `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
+    `verbose`: everything that is known is shown, and errors have their traceback.
+    `log`: returns the file for failures of the display, if there is one.
+
+    A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class Console:
         return answer.strip().lower() in {"y", "yes"}
 
     def watch(self, *, brief: bool = False) -> Live:
-        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. `brief`:
+        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. With `brief`,
         lines about successes do not stay on the screen."""
         from gpucourse.ui.live import Live
 
@@ -186,8 +189,8 @@ class Console:
         )
 
     def guard(self, part: str, *, except_for: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
-        """Return a context manager for a block whose failure does not end the command, but becomes a line in the log and a
-        warning.
+        """Return a context manager that turns a failure of its block into a line in the log and a warning, so that the command
+        continues.
 
         `part` completes the sentence "could not ..."; the errors in `except_for` are raised.
         """

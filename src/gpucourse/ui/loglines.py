@@ -139,7 +139,7 @@ class LineLimit:
         self._length = 0  # the length so far of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
-        """Return the part of a piece that is shown; the piece continues the previous one."""
+        """Return the part of a piece that is shown. Each piece continues where the previous piece ended."""
         lines = piece.split(b"\n")
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
@@ -151,7 +151,7 @@ class LineLimit:
         return b"".join(pieces)
 
     def end(self) -> bytes:
-        """Return the note at the end of a line that says how many of its bytes are left out, or nothing if none are."""
+        """Return the note at the end of a long line that says how many bytes are left out, or nothing if the line is whole."""
         excess, self._length = self._length - self._most, 0
         return f" ... {excess:,} more bytes, whole line in {self._file}".encode() if excess > 0 else b""
 

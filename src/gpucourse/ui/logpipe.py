@@ -1,4 +1,4 @@
-"""Logs in a pipe or a file: every line of every rank, with a prefix, in large writes that wait for the reader."""
+"""Write logs to a pipe or a file: every line of every rank, with a prefix. Writes are large, and wait for the reader."""
 
 from __future__ import annotations
 

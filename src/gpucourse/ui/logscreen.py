@@ -86,7 +86,7 @@ class LogScreen:
         return lines
 
     def close(self, *, width: int | None = None) -> list[Text]:
-        """Return all lines that still wait, including those without a newline, in the form that `take` returns."""
+        """Return all lines that are still waiting, including those without a newline, in the form that `take` returns."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:

@@ -1,4 +1,4 @@
-"""Makes text from outside safe to show: no control character reaches the terminal. Also formats counts, points, ages and
+"""Make text from outside safe to show: no control character reaches the terminal. Also format counts, points, ages and
 prices."""
 
 from __future__ import annotations

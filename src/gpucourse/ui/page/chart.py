@@ -1,4 +1,4 @@
-"""Draw a plot of the manifest as SVG in the page's colours. The pointer over a mark shows its value."""
+"""Draw a plot of the manifest as SVG in the page's colours. A mark shows its value when the pointer is over it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lessons as HTML: CommonMark with tables. HTML in a lesson is shown as text, and its pictures are embedded in the page."""
+"""Render lessons (CommonMark with tables) as HTML. HTML in a lesson is shown as text, and pictures are embedded in the page."""
 
 from __future__ import annotations
 

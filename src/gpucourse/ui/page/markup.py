@@ -68,7 +68,7 @@ def show_seconds(seconds: float | None) -> str:
 
 
 def show_words(content: Content, default: Style = "") -> Markup:
-    """Return a sentence as HTML, with the parts between backticks as code. If the sentence has no style, it has the style
+    """Return a sentence as HTML, with the parts between backticks as code. A sentence without a style has the style
     `default`."""
     words, style = html.mark_code(clean(text_of(content))), style_of(content, default)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words

@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote that is shown before the person agrees."""
+"""Show the quote of labs that cost money, before the person agrees."""
 
 from __future__ import annotations
 

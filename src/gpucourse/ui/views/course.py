@@ -130,7 +130,7 @@ def exercise(
     """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, and what is still
     open.
 
-    `answers` are the learner's, one for each question; `part_blocks` describes the parts that the learner writes.
+    `answers` has the learner's answer to each question; `part_blocks` describes the parts that the learner writes.
     """
     handed_in = [(deliverable.title, deliverable.source) for deliverable in exercise.deliverables]
     blocks: list[Block] = [

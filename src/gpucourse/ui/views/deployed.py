@@ -1,4 +1,4 @@
-"""A lab that was deployed, on the screen: its nodes, its cost and deadline, and how to get in."""
+"""Show a lab that was deployed: its nodes, its cost and deadline, and how to log in."""
 
 from __future__ import annotations
 

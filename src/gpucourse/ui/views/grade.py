@@ -250,8 +250,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade) -> str:
-    """Return `17.5 of 25 points and 0 of 10 as a bonus`. Modules that are scored separately are named at the end, or alone if
-    there are no other points."""
+    """Return the total, such as `17.5 of 25 points and 0 of 10 as a bonus`. The points of modules that are scored separately
+    come last."""
     separate_parts = [part for part in result.parts if part.counts == "own" and part.here]
     none_counts = not separate_parts and not result.bonus_points
     parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []

@@ -228,8 +228,8 @@ def _choose_rows(part: Table, most: int) -> Table:
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
-    """Yield for each row whether it matters. It does if it is the learner's, if it says `false`, or if it differs from 0 in a
-    column where most rows do not."""
+    """Yield for each row whether it matters: it is the learner's, it contains `false`, or it is not 0 in a column in which most
+    rows are 0."""
     texts = [[text_of(content) for content in row] for row in part.rows]
     mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
     for row in texts:
