@@ -112,7 +112,7 @@ def deploy(
         ),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", help="Simulated nodes: slow the network down, to 1gbit or 1gbit,2ms; or none.")
+        str | None, typer.Option("--link", help="Simulated nodes: limit the network to 1gbit or 1gbit,2ms; none: no limit.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
@@ -232,7 +232,7 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
         return
     names, command = ", ".join(run.id for run in runs), request.command
     reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
-    if not confirm(session, "Stop what is running there and change the lab?", yes=yes, command=command, reason=reason):
+    if not confirm(session, "Stop these runs and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 

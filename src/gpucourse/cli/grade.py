@@ -118,7 +118,7 @@ def grade(
         list[str] | None,
         typer.Argument(
             metavar="[EXERCISE|MODULE|BUNDLE...]",
-            help="An exercise (3.2) or a module (3), whose points are shown; after --open, more bundles: grade --open *.zip.",
+            help="Only the points of an exercise (3.2) or a module (3). After --open: more bundles, as in grade --open *.zip.",
             autocompletion=complete.lessons,
         ),
     ] = None,

@@ -339,7 +339,7 @@ def _choose_script(
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(
-            f"{script.name} cannot run in place of {exercise}, which runs your copy of its own script, under exercises/",
+            f"{script.name} cannot run in place of {exercise}: the exercise runs your copy of its own script, under exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
     batch = kind.is_batch or (kind.is_shell and launcher is not None and find_traits(launcher).takes_batch_files)

@@ -51,7 +51,7 @@ def status(
     session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
 ) -> None:
-    """Show the state of every lab and node; on AWS, from the account."""
+    """Show the current state of every lab and node."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 

@@ -73,7 +73,9 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
-    purpose = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
+    purpose = (
+        "your part to have it judged, or another file to run the exercise" if exercise.yours else "one to run the exercise"
+    )
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: "
         f"save {purpose}. Ctrl-C ends."

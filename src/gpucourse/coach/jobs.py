@@ -36,7 +36,7 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
         return [
             Diagnosis(
                 symptom="job-lost",
-                title=f"Slurm does not know {_list_jobs(forgotten_jobs)} any more",
+                title=f"Slurm no longer has a record of {_list_jobs(forgotten_jobs)}",
                 why="No command saw the job end, and it left no note. If slurmctld was killed in the job's first seconds, or "
                 "the whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has "
                 "only forgotten the job, and something killed it so abruptly that it could not write its note.",

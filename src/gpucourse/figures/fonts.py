@@ -15,7 +15,7 @@ def font_files() -> dict[str, Path]:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise MissingError("matplotlib, whose fonts are needed, is not installed", hint="pip install matplotlib") from error
+        raise MissingError("matplotlib is not installed, and its fonts are needed", hint="pip install matplotlib") from error
     folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
     return {style: folder / name for style, name in _FILES.items()}
 

@@ -119,7 +119,7 @@ def _summarize(record: RunRecord) -> list[Block]:
         ("began", f"{_format_moment(record.created)} UTC"),
         ("lab", f"{record.stack} (mode: {record.mode})"),
         ("drill", "a fault was injected on purpose" if record.drill else ""),
-        ("profiler", "it ran under the profiler, so it gives no points" if record.profiled else ""),
+        ("profiler", "it ran under the profiler, so it earns no points" if record.profiled else ""),
         ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
         ("gpucourse", record.gpucourse),
     ]

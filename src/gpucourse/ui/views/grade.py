@@ -144,7 +144,7 @@ def edits(bundle: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or no run counts; no part was handed in.")
+    none = Paragraph("No file of the run that counts was edited, or there is no such run. No part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 

@@ -32,7 +32,7 @@ def deploy_plan(result: DeployResult) -> View:
     actions = count_actions([action for action, _ in result.changes])
     command = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
     command += f" --link {deployment.link}" if deployment.link else ""
-    command = "the same without --dry-run" if deployment.uses_existing_machines else command
+    command = "the same command without --dry-run" if deployment.uses_existing_machines else command
     return View(
         title=f"Plan for module {deployment.module}",
         blocks=[

@@ -80,7 +80,7 @@ def details(
         blocks.extend(checks(verdict))
     if record.profiled:
         blocks.append(
-            Paragraph("The run gives no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
+            Paragraph("The run earns no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
