@@ -1,4 +1,4 @@
-"""Logs on a terminal: a limited part of what the ranks print scrolls by, and the lines that are left out are counted.
+"""Show logs on a terminal: a limited part of the ranks' output scrolls by, and the lines that are left out are counted.
 
 Readers pass on pieces that are already on disk, and one printer shows a few lines fifteen times a second. LINES limits the
 memory, and a reader never waits for the terminal.

@@ -1,4 +1,4 @@
-"""Draw a plot of the manifest as SVG in the page's colours. A mark shows its value when the pointer is over it."""
+"""Draw a plot of the manifest as SVG in the page's colours. When the pointer is over a mark, the mark's value is shown."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _sign(value: bool | None) -> Cell:
 
 
 def _sign_line(signs: Signs) -> str:
-    """Return all signs that an exercise has, with their words, on one line."""
+    """Return the signs of an exercise, each with its word, on one line."""
     values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered))
     return "  ".join(f"{_sign(value).text} {word}" for word, value in values if value is not None)
 

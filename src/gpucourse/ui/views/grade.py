@@ -37,7 +37,7 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves. If there is no run, the note of their pieces is NO_RUN."""
+"""The kinds of evidence that a run leaves. Without a run, their pieces have the note NO_RUN."""
 
 
 def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
@@ -209,7 +209,7 @@ def pending_answer(waiting: Pending, number: int, of: int) -> View:
 
 
 Edits = Mapping[str, Sequence["FileEdit"]]
-"""The edited files, by the exercise's number."""
+"""The edited files of each exercise, by the exercise's number."""
 
 
 def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:

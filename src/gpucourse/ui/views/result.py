@@ -79,8 +79,8 @@ def result(
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
-    """Show what `check` found in a few lines: the first check that did not pass, the number of others, and parts that are not
-    right."""
+    """Show in a few lines what `check` found: the first check that did not pass, the number of other failed checks, and parts
+    that are not right."""
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
     wrong_parts = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
