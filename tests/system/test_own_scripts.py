@@ -171,7 +171,7 @@ def test_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) 
     assert {"aten::mm": 5}.items() <= {row["operation"]: row["calls"] for row in profile["rows"]}.items()
     assert (profile["where"], (outputs / "trace.json.gz").read_bytes()[:2]) == ("on the processor", b"\x1f\x8b")
     assert "aten::mm" in (outputs / "profile.txt").read_text()
-    assert "it gives no points" in result.out
+    assert "no points, because the profiler slowed it down" in result.out
     assert "not for slurm" in lab.types("run", "3.1", "--launcher", "slurm", "--profile", code=2).err
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Answers(JsonDocument):
-    """The output of `answer`: every question with its answer. `run` is the run that numbers are compared with, if one was
+    """The output of `answer`: every question with its answer. `run` is the run to compare numbers with, or null if no run was
     named."""
 
     exercise: str
@@ -90,8 +90,8 @@ def answer(
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask the questions one after another, beginning with the first open one. Each answer is stored immediately, so an
-    interruption loses nothing. A question that a run answers is shown with the command for that run."""
+    """Ask the questions in order, starting with the first open one, and store each answer immediately. For a question that a
+    run answers, show the command for that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judgement, mutation, question
@@ -124,8 +124,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 
 
 def find_first_open(results: Sequence[AnswerResult]) -> int:
-    """Return the index, counted from 0, of the first question to ask: the first without an answer, else the first with a wrong
-    answer, else 0. Questions that a run answers are skipped."""
+    """Return the index of the first question to ask: the first without an answer, else the first with a wrong answer, else 0.
+    Questions that a run answers are skipped."""
     questions = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
     for verdict in ("open", "failed"):
         if places := [place for place, answer in questions if answer == verdict]:

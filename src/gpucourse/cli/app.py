@@ -38,8 +38,8 @@ def tree(command_name: str | None = None) -> typer.Typer:
 
 
 def find_function(command: str) -> Callable[..., object]:
-    """Return a command's function in the form that typer calls. Instead of the session it accepts typer's context, which
-    contains the session. It also accepts --json, which `session.split` has already read."""
+    """Return a command's function, wrapped for typer. The wrapper accepts typer's context, which contains the session, and
+    --json, which `session.split` has already read."""
     name = name_in_python(command)
     function: Callable[..., object] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
 
@@ -56,8 +56,8 @@ def find_function(command: str) -> Callable[..., object]:
 
 
 def name_in_python(command: str) -> str:
-    """Return a command's name in Python: `allow_ip` for `allow-ip`, and `break_` or `list_` where Python already uses the
-    word."""
+    """Return a command's name in Python, such as `allow_ip` for `allow-ip`. A word that Python already uses gets an underscore:
+    `break_` or `list_`."""
     name = command.replace("-", "_")
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 

@@ -50,9 +50,10 @@ def ask_valid(session: Session, prompt: str, check: Callable[[str], object]) -> 
 
 @contextmanager
 def set_terminal(change: Callable[[int, int], object], action: int) -> Iterator[int]:
-    """Change the terminal's mode for a block with `tty.setraw` or `tty.setcbreak`, and yield the terminal's descriptor.
+    """Change the terminal's mode for a block, and yield the terminal's file descriptor.
 
-    `action` is a constant of `termios`: TCSAFLUSH discards keys that were typed earlier, TCSANOW keeps them.
+    `change` is `tty.setraw` or `tty.setcbreak`. `action` is a constant of `termios`: TCSAFLUSH discards keys that were typed
+    earlier, TCSANOW keeps them.
     """
     keys = sys.stdin.fileno()
     attributes = termios.tcgetattr(keys)
@@ -68,8 +69,8 @@ def confirm(session: Session, question: str, *, yes: bool, command: str, reason:
     """Ask the question and return whether the person agrees; any answer but yes means no. With `yes`, return True without
     asking.
 
-    `command` is the command that was typed, for the hint. `reason` says what the person must agree to, if the screen does not
-    show it. Raises UsageError if nobody can answer, because there is no terminal or --json was typed.
+    `command` is the typed command, for the hint. `reason` says what the person must agree to, if the screen does not show it.
+    Raises UsageError if there is no terminal, or if --json was typed.
     """
     if yes:
         return True

@@ -1,4 +1,4 @@
-"""The only place where errors are reported: two lines on the screen, the right exit code, and a traceback only in the log."""
+"""Report every error: two lines on the screen, the right exit code and, for a bug in gpucourse, a traceback in the log."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _make_session(options: Options) -> Session:
 
 @contextmanager
 def _handle_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP (the terminal was closed) end the program as Ctrl-C does, with everything recorded."""
+    """Make SIGTERM and SIGHUP (a closed terminal) end the program as Ctrl-C does, so that everything is recorded."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,5 +1,5 @@
-"""The command `break`: runs an exercise with a fault in its run or its code. `check --diagnosis` judges the learner's
-diagnosis."""
+"""The command `break`: runs an exercise with a fault in its run or its code. The learner then submits a diagnosis with `check
+--diagnosis`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ class DiagnosedRun(JsonDocument):
 
 
 class CodeDiagnosisDocument(JsonDocument):
-    """A diagnosis of a fault in code. A wrong one has a `hint`; a right one has the fault's title and explanation."""
+    """The judgement of a diagnosis of a fault in code. `hint` is set if the diagnosis is wrong; `fault` (its title) and
+    `explanation` are set if it is right."""
 
     right: bool
     hint: str
@@ -104,7 +105,7 @@ def check(
 
 
 def _check_all(session: Session) -> None:
-    """Judge all exercises again. Raises CheckFailed if one does not pass."""
+    """Judge all exercises again. Raises CheckFailed if any of them does not pass."""
     from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import every as view
 
@@ -119,8 +120,8 @@ def _check_all(session: Session) -> None:
 
 
 def _check_one(session: Session, name: str, run: str | None) -> int:
-    """Judge one run again, and return the exit code. A run of an exercise is judged with the learner's parts, a run of the
-    learner's own script with the checks that it was started with."""
+    """Judge one run again, and return the exit code. A run of the learner's own script is judged with the checks that it was
+    started with."""
     from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill

@@ -14,9 +14,9 @@ from gpucourse.model.report import Grid
 
 
 class ComparisonDocument(JsonDocument):
-    """The output of `compare`. `labels` has the name of each run in the tables, by the run's id. `files` are the pictures and
-    the page. `conclusion` says what the differences mean. `repeat` is the command that shows how much of them is noise; it may
-    be empty."""
+    """The output of `compare`. `labels` maps each run's id to its name in the tables. `files` lists the pictures and the page.
+    `conclusion` says what the differences mean. `repeat` is a command that shows how much of the differences is noise, or an
+    empty string."""
 
     exercise: str
     title: str

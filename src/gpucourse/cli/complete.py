@@ -1,4 +1,4 @@
-"""Completion of numbers and ids in the shell. If anything goes wrong here, the shell completes nothing and prints nothing."""
+"""Complete numbers and ids in the shell. If anything goes wrong here, the shell completes nothing and prints nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Words = Mapping[str, Any]  # the words of the line so far, by the name of the co
 
 
 def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
-    """Return a completer that offers these names for a word."""
+    """Return a completer that offers the names that begin with the typed text."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:  # not functools.wraps: typer looks at the parameters
         try:
@@ -32,8 +32,8 @@ def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
 
 
 def _read_line(ctx: typer.Context) -> Words:
-    """Return the words of the line so far. Arguments are added here, because the parser does not read them after an option that
-    still lacks its value."""
+    """Return the words of the line so far. Arguments are added here, because the parser skips them while an option still lacks
+    its value."""
     names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
@@ -99,7 +99,7 @@ def paid_modules(session: Session, _line: Words) -> Iterator[str]:
 
 @_complete
 def nodes(session: Session, line: Words) -> Iterator[str]:
-    """Yield the names of the nodes of the module's lab."""
+    """Yield the names of the nodes in the module's lab."""
     labs = [lab for lab in _labs(session) if lab.module == line.get("module")]
     yield from (node.name for lab in labs[:1] if lab.inventory for node in lab.inventory.nodes)
 
@@ -139,7 +139,7 @@ def runs(session: Session, _line: Words) -> Iterator[str]:
 
 @_complete
 def active_runs(session: Session, _line: Words) -> Iterator[str]:
-    """Yield the runs that have not ended, as `runs` names them."""
+    """Yield the runs that have not ended, named as in `runs`."""
     from gpucourse.workspace import runs as records
 
     yield from _name_runs(records.list_unfinished(session.look().paths)[::-1])

@@ -80,8 +80,9 @@ class QuoteDocument(JsonDocument):
 
 
 class QuoteList(JsonDocument):
-    """The output of `deploy --dry-run` for labs that cost money. `later` lists the GPUs that a quota does not allow at the same
-    time as the others. `reserved_usd` is what other labs will still cost until their deadlines, if a budget is set."""
+    """The output of `deploy --dry-run` for labs that cost money. `later` lists the GPUs that have to wait, because the quota
+    does not allow them alongside the others. `reserved_usd` is what other labs will still cost until their deadlines, if a
+    budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -111,7 +112,7 @@ def deploy(
         ),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", help="Simulated nodes: slow the network down, to 1gbit or 1gbit,2ms; or none.")
+        str | None, typer.Option("--link", help="Simulated nodes: limit the network to 1gbit or 1gbit,2ms; none: no limit.")
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
@@ -193,8 +194,8 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built, and build it if the person agrees to its cost and to stopping the runs on nodes that it removes
-    or rebuilds."""
+    """Show what would be built, and build it if the person agrees. They must agree to costs, and to stopping the runs on nodes
+    that are removed or rebuilt."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan
@@ -221,7 +222,8 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
 
 
 def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
-    """Name the runs that would end with their nodes, and ask for confirmation. Raises Interrupted if the person declines."""
+    """Name the runs that would end because their nodes are removed or rebuilt, and ask for confirmation. Raises Interrupted if
+    the person declines."""
     from gpucourse.cli.asking import confirm
     from gpucourse.ui.views.destroy_preview import ending_runs
 
@@ -230,7 +232,7 @@ def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunR
         return
     names, command = ", ".join(run.id for run in runs), request.command
     reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
-    if not confirm(session, "Stop what is running there and change the lab?", yes=yes, command=command, reason=reason):
+    if not confirm(session, "Stop these runs and change the lab?", yes=yes, command=command, reason=reason):
         raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 
@@ -250,7 +252,8 @@ def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedPr
 
 
 def _show_built(session: Session, result: BuildResult, prices: QuoteList | None, *, ask: bool) -> None:
-    """Show every lab that was built. If some were not built, raise the gravest of their errors, which decides the exit code."""
+    """Show every lab that was built. If some were not built, raise the most serious of their errors, which decides the exit
+    code."""
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.deployed import deploy_result
 

@@ -25,8 +25,8 @@ class CheckedCourseDocument(JsonDocument):
 
 
 class CourseFiles(JsonDocument):
-    """The output of `dev new` and `dev schema`: the course's folder, and the files that were written, as paths relative to
-    it."""
+    """The output of `dev new` and `dev schema`: the course's folder, and the paths of the written files relative to that
+    folder."""
 
     folder: Path
     files: list[str]

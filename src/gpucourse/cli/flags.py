@@ -22,7 +22,7 @@ def name_gpus() -> str:
 
 
 def name_two_gpus() -> str:
-    """Return the two cheapest GPUs as they are typed for labs side by side: t4,l4."""
+    """Return the names of the two cheapest GPUs, separated by a comma as on the command line: t4,l4."""
     from gpucourse.hardware import hardware
 
     return ",".join(hardware().choices[:2])
@@ -51,7 +51,7 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmatio
 
 
 def gpu_option(text: str = "Which lab, if the module has several") -> OptionInfo:
-    """Return the option --gpu of a command that concerns one lab of a module."""
+    """Return the option --gpu for a command that acts on one lab of a module."""
     option: OptionInfo = typer.Option("--gpu", help=f"{text}: {name_gpus()}.", callback=check_gpu, autocompletion=complete.gpus)
     return option
 
@@ -68,7 +68,7 @@ def check_gpu(name: str | None) -> str | None:
 
 
 def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
-    """Return an option that accepts one of the names in a registry, such as --target or --launcher."""
+    """Return an option, such as --target, that accepts one of `names`."""
 
     def check(name: str | None) -> str | None:
         if name is not None and name not in names:
@@ -86,13 +86,13 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
 
 
 def split_list(text: str | None) -> tuple[str, ...]:
-    """Return the words of a list that is separated by commas."""
+    """Return the words of a comma-separated list."""
     return tuple(filter(None, (text or "").replace(" ", "").split(",")))
 
 
 def read_settings(settings: Sequence[str], hint: str) -> dict[str, str]:
-    """Return the values of all --set options, by name. Raises UsageError for a setting without an equals sign, and for a name
-    that is given twice, because it is unclear which value is meant."""
+    """Return the values of all --set options, by name. Raises UsageError if a setting has no equals sign, or if a name occurs
+    twice."""
     values: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -110,8 +110,8 @@ def parse_seconds(text: str, example: str, *, flag: str = "") -> float: ...
 @overload
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None: ...
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None:
-    """Return the typed duration in seconds, or None if none was typed. Raises UsageError with the hint `example`, which is a
-    whole command."""
+    """Return the typed duration in seconds, or None if no duration was typed. Raises UsageError if the text is not a duration;
+    its hint is `example`, a whole command."""
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:

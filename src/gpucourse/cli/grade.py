@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `own` are the points earned in modules that are scored separately, out of `own_points`. `done`
-    of the `exercises` are done. `changed` names the files that were changed after their run. `learner_judged` names the parts
-    that only the learner's computer judged."""
+    """The points of one learner. `own` is the number of points earned in modules that are scored separately, out of
+    `own_points`. `done` is the number of exercises done, out of `exercises`. `changed` names the files that were changed after
+    their run. `learner_judged` names the parts that only the learner's computer judged."""
 
     points: float
     earned: float
@@ -56,7 +56,7 @@ class NewBundle(JsonDocument):
 
 
 class EditsDocument(JsonDocument):
-    """The edits in one exercise: `lines` counts the edited lines of the course's own scripts, `files` names the edited
+    """The edits in one exercise. `lines` is the number of edited lines in the course's own scripts; `files` names the edited
     files."""
 
     exercise: str
@@ -88,7 +88,7 @@ def grade(
     session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge free text; it counts only in another learner's bundle.")
+        bool, typer.Option("--review", help="Judge answers in free text; this counts only in another learner's bundle.")
     ] = False,
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
@@ -118,12 +118,12 @@ def grade(
         list[str] | None,
         typer.Argument(
             metavar="[EXERCISE|MODULE|BUNDLE...]",
-            help="An exercise (3.2) or a module (3), whose points are shown; after --open, more bundles: grade --open *.zip.",
+            help="Only the points of an exercise (3.2) or a module (3). After --open: more bundles, as in grade --open *.zip.",
             autocompletion=complete.lessons,
         ),
     ] = None,
 ) -> None:
-    """Show your points, from evidence, or those of a bundle."""
+    """Show your points, or those of a bundle."""
     subject = None if open_ or not words else words[0]
     if subject is not None:
         _check_subject(subject, is_alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
@@ -205,8 +205,8 @@ def _show_bundles(
     *,
     csv: bool,
 ) -> None:
-    """Show the points of every bundle that can be opened, then say why the others cannot. The gravest error decides the exit
-    code."""
+    """Show the points of every bundle that can be opened, then say why the others cannot. The most serious error decides the
+    exit code."""
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:

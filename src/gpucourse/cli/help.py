@@ -1,5 +1,5 @@
-"""The layout of `--help`: commands in groups, summaries in full, and the options that every command accepts. Also the errors
-for a wrong command line, with what to type instead."""
+"""Lay out `--help`: commands in groups, and the options that every command accepts. Also explain a wrong command line, and say
+what to type instead."""
 
 from __future__ import annotations
 
@@ -69,8 +69,7 @@ class GroupedHelp(typer.core.TyperGroup):
     """The program, whose help shows its commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write each group under its name. A summary that is too long for its line continues on the next one; it is never
-        cut."""
+        """Write each group under its name. A long summary continues on the next line; it is never cut."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
@@ -112,8 +111,8 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
 
 
 def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
-    """Return the error for a word that is not a command. If the word is the number of an exercise or module, the hint shows it;
-    otherwise the hint repeats the line with a similar command."""
+    """Return the error for a word that is not a command. If the word is the number of an exercise or module, the hint is the
+    command that shows it; otherwise the hint is the typed line with a similar command."""
     import difflib
 
     if _NUMBER.fullmatch(word) or word.isdecimal():
@@ -124,8 +123,8 @@ def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
 
 
 def _suggest_set(option: str, arguments: Sequence[str], session: Session) -> str | None:
-    """Return the line with `--set name=value` in place of an option that is really a parameter of the exercise, or None if it
-    is not one."""
+    """Return the typed line with `--set name=value` in place of the option, or None if the option is not a parameter of the
+    exercise."""
     number = next((word for word in arguments[1:] if _NUMBER.fullmatch(word)), None)
     name = option.removeprefix("--").partition("=")[0].replace("-", "_")
     try:

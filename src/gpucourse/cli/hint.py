@@ -24,7 +24,7 @@ def hint(
     session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
 ) -> None:
-    """Show the next hint, one at a time."""
+    """Show the next hint."""
     from gpucourse.learning.hint import next_hint
     from gpucourse.ui.views.course import hint as view
 

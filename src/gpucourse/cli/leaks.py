@@ -17,14 +17,14 @@ from gpucourse.model.deployment import Receipt
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedResource(CloudResource):
-    """A resource in the account that has the course's tags, and the lab that it belongs to, if there is one."""
+    """A resource in the account that has the course's tags. `stack` is the lab that it belongs to, if there is one."""
 
     explained_by: Literal["standing", "another's", "unknown", "leak"]
     stack: str
 
 
 class Leaks(JsonDocument):
-    """The output of `leaks`. `unasked` says why regions that were not searched may have resources, too."""
+    """The output of `leaks`. `unasked` says why regions that were not searched may also have resources."""
 
     account: str
     regions: list[str]
@@ -46,7 +46,7 @@ def leaks(
     everyone: Annotated[bool, typer.Option("--everyone", help="Include the labs of others in this account.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """List what in your AWS account still has the course's tag."""
+    """List the resources in your AWS account that have the course's tag."""
     from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 

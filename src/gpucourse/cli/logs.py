@@ -104,7 +104,7 @@ def show_logs(
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
-    """Show the logs as they arrive on disk, beginning with the first selected line, even if another process writes them."""
+    """Show the logs as they arrive on disk, even if another process writes them. Begin with the first selected line."""
     context = session.context
     session.console.mode(record.mode)
     end = threading.Event()
@@ -156,7 +156,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
-    """Print each line once, even if several ranks wrote it, after the numbers of the ranks that wrote it."""
+    """Print each line once, even if several ranks wrote it, with the numbers of those ranks before it."""
     from gpucourse.ui.fold import fold
 
     cut = _make_cut(session)
@@ -164,8 +164,8 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
-    """Return a function that cuts each piece of a log to the part that is shown: a terminal shows only the beginning of a long
-    line."""
+    """Return a function that shortens the long lines in a piece of a log for a terminal. If the output is not a terminal, it
+    returns pieces unchanged."""
     from gpucourse.ui.loglines import LineLimit
 
     limits: dict[Path, LineLimit] = {}
@@ -186,7 +186,7 @@ def _write(session: Session, blocks: Iterator[str]) -> None:
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
-    """Print the bytes unchanged, for `logs --rank R > file`. For a terminal, make them harmless, line by line."""
+    """Print the bytes unchanged, for `logs --rank R > file`. On a terminal, escape unprintable characters, line by line."""
     from gpucourse.ui.loglines import visible_block
 
     out, cut = session.console.out, _make_cut(session)

@@ -1,4 +1,4 @@
-"""Shows the result of a run, captures it as a picture of the screen, and turns it into an exit code."""
+"""Show the result of a run, store it as a picture of the screen, and choose the exit code."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class CommandDocument(JsonDocument):
 
 
 class PlanDocument(JsonDocument):
-    """The plan of a run. `batch` is the part for Slurm, null without Slurm. `handed_on` names the variables whose values come
-    from this computer. In an upload, `name` is the path on the node and `source` is the file on this computer."""
+    """The plan of a run. `batch` is the part for Slurm, or null if Slurm is not used. `handed_on` names the variables whose
+    values come from this computer. In an upload, `name` is the path on the node and `source` is the file on this computer."""
 
     exercise: str
     launcher: str
@@ -96,7 +96,7 @@ class ModuleRuns(JsonDocument):
 
 def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
     """Show the result of a run that has ended, store the screen as `screen.svg`, and return the exit code. Raises CheckFailed
-    if the learner predicted which check would fail and the prediction did not come true."""
+    if the learner predicted which check would fail and was wrong."""
     record, verdict = followed_run.record, followed_run.verdict
     if record.state == "failed" and not record.diagnoses:
         with session.console.guard("show the end of the log"):
@@ -112,8 +112,8 @@ def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
 
 
 def _guard_result(session: Session) -> AbstractContextManager[None]:
-    """Return a context manager that turns an error in a table into a warning, because the run still has its result and its exit
-    code."""
+    """Return a context manager that turns an error in showing the result into a warning. The run still has its result and its
+    exit code."""
     return session.console.guard("show the result", except_for=(GpucourseError, OSError))
 
 
@@ -127,7 +127,7 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 
 def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
-    """Store a picture of what the learner saw. It is complete only after everything has been shown."""
+    """Store a picture of the learner's screen. Call this last, because the picture has only what was shown before."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
@@ -182,8 +182,8 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
 
 
 def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:
-    """Do one run of a series: show its progress, then one line about it or, with --verbose, everything that `run` shows. A
-    failed check or exercise does not end the series."""
+    """Do one run of a series, and show one line about it or, with --verbose, everything that `run` shows. A failed check or
+    exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
@@ -205,10 +205,10 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
 
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """Return the exit code of a run: 0 if it succeeded and no check or part failed, except the check that the learner predicted
-    would fail.
+    """Return the exit code of a run: 0 if it succeeded and no check or part failed. If the learner predicted which check would
+    fail, that check may fail, too.
 
-    Raises CheckFailed if the learner predicted which check would fail and the prediction did not come true.
+    Raises CheckFailed if that prediction was wrong.
     """
     if record.state != "succeeded":
         return ExitCode.EXERCISE_FAILED

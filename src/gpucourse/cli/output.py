@@ -1,5 +1,5 @@
-"""The documents of `--json`. Each is a class whose fields are the keys, in this order; `docs/json.schema.json` is made from
-them. A document that only one command prints is defined in that command's file."""
+"""The documents of `--json`. The fields of each class are the keys of its document, in this order; `docs/json.schema.json` is
+made from the classes. A document that only one command prints is defined in that command's file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ __all__ = [
 
 
 class _Source:
-    """The values of a document: first the values passed by name, then the attribute of the first model that has it."""
+    """The values of a document's fields. A value comes from `values` or else from the first model that has an attribute of the
+    field's name."""
 
     def __init__(self, models: Sequence[object], values: Mapping[str, object]) -> None:
         self.__dict__.update(values)
@@ -46,16 +47,16 @@ class JsonDocument(Struct):
 
     @classmethod
     def build(cls, *models: object, **values: object) -> Self:
-        """Return a document made from these models. The value of a field is the one passed by name, else the attribute of that
-        name in the first model that has it. A nested document is made from the attribute's value in the same way."""
+        """Return a document made from these models. Each field's value is passed by name, or else read from the first model
+        that has an attribute of that name. A nested document is made from the attribute's value in the same way."""
         return read_attributes(_Source(models, values), cls)
 
 
 class RunDocument(JsonDocument):
-    """One run. `script` is the learner's own script, null if the run used the exercise's. `seconds` is the time from start to
-    end. `failed_rank` is the rank to look at first, null if none failed. `environment` has the variables that were typed;
-    `handed_on` names those whose values are not stored. `group_sizes` has, for each rank, the size of the process group that it
-    made, if torch reported it, or 0 if it made none."""
+    """One run. `script` is the learner's own script, or null. `seconds` is the time from start to end. `failed_rank` is the
+    rank to look at first, or null if no rank failed. `environment` has the variables that were typed. `handed_on` names the
+    variables whose values are not stored. `group_sizes` has the size of each rank's process group if torch reported it, or 0 if
+    the rank made no group."""
 
     id: str
     exercise: str
@@ -89,8 +90,8 @@ class RunDocument(JsonDocument):
 
 
 class OneRun(JsonDocument):
-    """The output of `run --detach`, `cancel` and `break`: the run. A drill also has its folder, or the copy to repair and the
-    faults to choose from."""
+    """The output of `run --detach`, `cancel` and `break`. A drill also has its folder; if the fault is in the code, it has the
+    copy to repair and the faults to choose from instead."""
 
     run: RunDocument
     folder: Path | UnsetType = UNSET

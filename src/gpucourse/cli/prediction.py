@@ -1,4 +1,4 @@
-"""The prediction before a run: typed as an option of the command, or as an answer at the terminal."""
+"""Read the prediction before a run, from the option --predict or from an answer at the terminal."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def read_prediction(exercise: Exercise, text: str) -> GivenPrediction:
 
 
 def check_prediction(question: Prediction, answer: str) -> None:
-    """Check that an answer is of the kind that the prediction needs, a number or an option. Raises ValueError, with the reason,
-    if it is not."""
+    """Check that an answer is a number or an option, as the prediction needs. Raises ValueError, with the reason, if it is
+    not."""
     from gpucourse.grading.answers import compare
 
     compare(question, answer, None, on_gpu=False)

@@ -28,7 +28,7 @@ def report(
     ] = None,
     of: Annotated[
         Literal["benchmarks", "course"],
-        typer.Option("--of", help="benchmarks: the final project; course: all that you ran, wrote and answered."),
+        typer.Option("--of", help="benchmarks: the final project; course: everything that you ran, wrote and answered."),
     ] = "benchmarks",
     author: Annotated[str, typer.Option("--author", help="The author's name (default: the owner in gpucourse.yaml).")] = "",
 ) -> None:

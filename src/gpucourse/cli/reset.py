@@ -13,8 +13,8 @@ from gpucourse.cli.session import Session
 
 
 class ResetFiles(JsonDocument):
-    """The output of `reset`: each file that was restored, with the new path of the learner's own version, or null if there was
-    none."""
+    """The output of `reset`. `files` maps each restored file to the path where the learner's own version is kept, or to null if
+    the learner had no version of it."""
 
     exercise: str
     files: dict[str, Path | None]

@@ -248,7 +248,8 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:
-    """Refuse, for an exercise, the learner's own checks and any variable that would make other code run. Raises UsageError."""
+    """Raise UsageError if an exercise is run with the learner's own checks, or with a variable that would make other code
+    run."""
     if checks is not None:
         raise UsageError(
             "--checks is for a script of your own: an exercise has its own checks",
@@ -265,8 +266,8 @@ def _refuse_script_options(checks: Path | None, *variables: str) -> None:
 def _refuse_forecast(
     run_request: RunRequest, predict: str | None, expect_red: str | None, *, several: bool, no_predict: bool
 ) -> None:
-    """Refuse --predict or --expect-red for several runs and for a learner's own script, and --no-predict with --predict.
-    Raises UsageError."""
+    """Raise UsageError if --predict or --expect-red is used for several runs or for a learner's own script, or if --predict is
+    combined with --no-predict."""
     option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
     exercise = run_request.exercise
     if several:
@@ -280,8 +281,8 @@ def _refuse_forecast(
 def _add_forecast(
     session: Session, run_request: RunRequest, predict: str | None, expect_red: str | None, *, ask: bool
 ) -> RunRequest:
-    """Return the request with the check that the learner expects to fail, if any, and with the prediction that the learner
-    typed as an option or at the prompt. Raises UsageError or UnknownName."""
+    """Return the request with the learner's forecast: the check that they expect to fail, and the prediction that they typed as
+    an option or at the prompt. Raises UsageError or UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
@@ -297,7 +298,7 @@ def _add_forecast(
 
 
 def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
-    """Return the file of the Python module that was named instead of a script. Raises UsageError."""
+    """Return the file of the Python module that --module names. Raises UsageError, also if --script or --profile was typed."""
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
@@ -308,7 +309,7 @@ def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
 
 
 def _refuse_bytes(*words: str) -> None:
-    """Refuse words that are not text, because the run's files are in UTF-8 and cannot contain them. Raises UsageError."""
+    """Raise UsageError if a word is not UTF-8 text, because the run's files cannot contain it."""
     for word in words:
         try:
             word.encode()
@@ -328,8 +329,8 @@ def _choose_script(
 ) -> tuple[str, list[str], str | None]:
     """Return the exercise of a run, its arguments and its launcher. Raises UsageError.
 
-    A learner's own script does not replace an exercise, but runs with the lab and the limits of one. Every word that is not an
-    option is an argument of the script.
+    A learner's own script does not replace an exercise; it only uses the lab and the limits of an exercise. Every word that is
+    not an option is an argument of the script.
     """
     if script is None or kind is None:
         if exercise is None:
@@ -338,7 +339,7 @@ def _choose_script(
     words = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(words) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(
-            f"{script.name} cannot run in place of {exercise}, which runs your copy of its own script, under exercises/",
+            f"{script.name} cannot run in place of {exercise}: the exercise runs your copy of its own script, under exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
     batch = kind.is_batch or (kind.is_shell and launcher is not None and find_traits(launcher).takes_batch_files)
@@ -353,7 +354,7 @@ def _choose_script(
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
-    """Refuse the number of a module without --all, and --all with a learner's own script. Raises UsageError."""
+    """Raise UsageError for the number of a module without --all, and for --all with a learner's own script."""
     if is_whole_module and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",
@@ -367,7 +368,7 @@ def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_w
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
-    """Refuse more than one --sweep, and combinations of --sweep, --all, --detach and --dry-run. Raises UsageError."""
+    """Raise UsageError for more than one --sweep, and for combinations of --sweep, --all, --detach and --dry-run."""
     if len(sweep) > 1:
         raise UsageError(
             f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",

@@ -1,5 +1,5 @@
-"""`run` of an exercise that is a terminal on a node. It connects the learner's terminal to the node, keeps a copy of what is
-shown, and checks afterwards that the GPU is free."""
+"""Run an exercise that opens a terminal on a node. Connect the learner's terminal to the node, keep a copy of its output, and
+check afterwards that the GPU is free."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_OUTPUT = 64 << 20
 
 
 def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
-    """Open the session in this terminal; return the exit code of its result."""
+    """Open the session in this terminal, and return the exit code of its run."""
     from gpucourse.runs import slurm_session as act
 
     context = session.context
@@ -66,7 +66,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
 
 
 def make_readable(data: bytes) -> str:
-    """Return what a terminal showed, as text: each line in its final form, after typing, deleting and overwriting."""
+    """Return a terminal's output as text, with each line in its final form after typing, deleting and overwriting."""
     lines: list[str] = []
     line: list[str] = []
     at = 0
@@ -95,7 +95,7 @@ def make_readable(data: bytes) -> str:
 
 
 def find_ssh(exercise: str) -> str:
-    """Return the path of ssh. Raises UsageError if there is no terminal to use, MissingError without ssh."""
+    """Return the path of ssh. Raises UsageError if there is no terminal, and MissingError if ssh is not installed."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             f"{exercise} opens a session in your own terminal, and there is none here",
@@ -106,16 +106,15 @@ def find_ssh(exercise: str) -> str:
 
 @dataclass(frozen=True)
 class TerminalResult:
-    """The result of a program that used the terminal. `output` is everything that it showed, at most the last 64 MiB. `closed`
-    says whether the terminal was closed, or this process was told to end, before the program ended."""
+    """The result of a program that used the terminal. `output` is its output, at most the last 64 MiB. `closed` is true if the
+    terminal was closed, or this process was told to end, before the program ended."""
 
     output: bytes
     closed: bool
 
 
 def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
-    """Run the program in this terminal until it ends. If this terminal is closed, the program's terminal is closed as well, and
-    the program ends."""
+    """Run the program in this terminal until it ends. If this terminal is closed, the program ends as well."""
     child, master = pty.fork()
     if child == 0:
         os.execv(program, [program, *arguments])

@@ -98,8 +98,8 @@ def make_schema() -> dict[str, Any]:
 
 
 def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
-    """Return the schemas of these classes and of the classes that they contain, by name. A path is text. Every key is required
-    unless it may be UNSET, because defaults are printed as well."""
+    """Return the schemas of these classes and of the classes that they contain, by name. A path counts as text. Every key is
+    required unless it may be UNSET, because default values are printed as well."""
     text, anything = {"type": "string"}, {"description": "any value"}
     _, definitions = msgspec.json.schema_components(
         kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if kind is Path else anything
@@ -121,7 +121,7 @@ def _list_subclasses(kind: type[Struct]) -> list[type[Struct]]:
 
 
 def format_schema() -> str:
-    """Return the text of the file."""
+    """Return the text of `docs/json.schema.json`."""
     return json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n"
 
 

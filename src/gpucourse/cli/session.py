@@ -55,12 +55,13 @@ class Session:
 
     @cached_property
     def context(self) -> Context:
-        """Return the opened workspace and the course. The workspace is made on first use, with a note, unless --workspace names
-        it: then it must exist. Raises UntrustedFolder for another user's folder, and UsageError if there is no workspace."""
+        """Return the opened workspace and the course. A missing workspace is created, with a note, but a workspace that
+        --workspace names must exist. Raises UntrustedFolder for another user's folder, and UsageError if there is no
+        workspace."""
         return self._open(make=True)
 
     def look(self) -> Context:
-        """Return the context for a command that only reads, without making a missing workspace."""
+        """Return the context for a command that only reads. A missing workspace is not created."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
@@ -98,8 +99,8 @@ class Session:
         self.console.show(view)
 
     def fail(self, errors: Sequence[GpucourseError]) -> None:
-        """Show all errors except the gravest, then raise that one, because it decides the exit code. Do nothing if there are no
-        errors."""
+        """Show all errors except the most serious one, then raise that error, because it decides the exit code. Do nothing if
+        there are no errors."""
         if errors:
             *milder, main_error = sorted(errors, key=lambda error: error.exit_code)
             for error in milder:
@@ -107,7 +108,7 @@ class Session:
             raise main_error
 
     def find_step(self) -> str:
-        """Return the command that `gpucourse next` names, or `gpucourse next` itself if a record cannot be read."""
+        """Return the command that `gpucourse next` suggests, or `gpucourse next` itself if a record cannot be read."""
         from gpucourse.learning.next_ import find_next_step
 
         step = "gpucourse next"
@@ -123,7 +124,7 @@ class Session:
             self.context.close()
 
     def log_file(self) -> Path:
-        """Return the file that faults of the program are written to, after making its folder."""
+        """Return the file to which bugs of the program are logged. Make its folder if necessary."""
         log = self.context.paths.log
         log.parent.mkdir(parents=True, exist_ok=True)
         return log

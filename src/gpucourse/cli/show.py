@@ -135,8 +135,7 @@ def _show_exercise(session: Session, number: str) -> None:
 
 
 def _show_run(session: Session, number: str, run: str) -> None:
-    """Show the result of one run as it was shown when the run ended. Raises UsageError if the run is of another exercise or
-    script."""
+    """Show the result of one run, as `run` showed it. Raises UsageError if it is a run of another exercise or script."""
     from gpucourse.cli.outcome import show_result
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs

@@ -1,4 +1,4 @@
-"""Asks whether plain `ssh` may reach the nodes; `deploy`, `destroy` and `init` use the answer."""
+"""Add the line to ~/.ssh/config with which plain `ssh` reaches the nodes, if the person agrees, and remove it again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """Ask once, after a lab was built, whether to add the line, and add it if the person agrees. Ask nothing without a
-    terminal. Problems are reported, but do not stop the command."""
+    """Ask whether to add the line, and add it if the person agrees. The answer is stored, so this asks only once, and never
+    without a terminal. Problems are reported, but do not stop the command."""
     from gpucourse.labs import ssh
 
     context, console = session.context, session.console
@@ -44,7 +44,7 @@ def decide(session: Session, *, included: bool) -> None:
 
 
 def remove_line(session: Session) -> None:
-    """Remove the line in ~/.ssh/config after the last lab was destroyed; the next deploy adds it again."""
+    """Remove the line in ~/.ssh/config if no lab is left. The next deploy adds it again."""
     from gpucourse.labs import ssh
 
     context = session.context

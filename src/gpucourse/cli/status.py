@@ -30,7 +30,8 @@ class CloudStatus(JsonDocument):
 
 
 class StackDocument(JsonDocument):
-    """The current state of one lab."""
+    """The current state of one lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS, and what the
+    lab costs."""
 
     deployment: LabDocument
     healthy: bool
@@ -40,8 +41,7 @@ class StackDocument(JsonDocument):
 
 
 class StatusDocument(JsonDocument):
-    """The output of `status`. A stack is a lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS,
-    and what the lab costs."""
+    """The output of `status`. Each of `stacks` is a lab."""
 
     stacks: list[StackDocument]
     warnings: list[str]
@@ -51,7 +51,7 @@ def status(
     session: Session,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
 ) -> None:
-    """Show the state of every lab and node; on AWS, from the account."""
+    """Show the current state of every lab and node."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 

@@ -73,7 +73,9 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
-    purpose = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
+    purpose = (
+        "your part to have it judged, or another file to run the exercise" if exercise.yours else "one to run the exercise"
+    )
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: "
         f"save {purpose}. Ctrl-C ends."
@@ -119,7 +121,7 @@ def _begin(session: Session, exercise: Exercise) -> None:
 
 
 def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
-    """Run the command that this key stands for. Raises that command's errors."""
+    """Run the command that belongs to this key. Raises the errors of that command."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
     from gpucourse.cli.list_ import list_
@@ -147,8 +149,8 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Return whether the lab of the runs is simulated. Raises MissingError if there is no lab and no part can be judged without
-    one."""
+    """Return whether the exercise's lab is simulated. Without a lab, return True if a part can be judged, and raise
+    MissingError if not."""
     from gpucourse.runs.resolve import find_deployed_lab
 
     context = session.context
@@ -212,8 +214,8 @@ def can_read_keys(session: Session) -> bool:
 
 
 def read_key(seconds: float) -> str:
-    """Return the key that is pressed within this many seconds, or an empty string if none is. Text that was typed earlier
-    counts as keys."""
+    """Return the key that is pressed within this many seconds, or an empty string if no key is pressed. Keys that were typed
+    before the call count as well."""
     try:
         with set_terminal(tty.setcbreak, termios.TCSANOW) as keys:
             ready, _, _ = select.select([keys], [], [], seconds)

@@ -25,8 +25,9 @@ _SOONER = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The end of one log. `rank` is None for a launcher. `code` is None if the end of the process was not observed. `at` orders
-    the ends of ranks, in seconds of one clock. `ended_by_us` is True if gpucourse ended the rank after another had failed."""
+    """The end of one log. `rank` is None for a launcher. `code` is None if the end of the process was not observed. `at` is the
+    time of that end in seconds, on one clock for all ranks. `ended_by_us` is True if gpucourse ended the rank after another had
+    failed."""
 
     node: str
     rank: int | None
@@ -37,13 +38,13 @@ class Log:
 
     @property
     def chose_exit_code(self) -> bool:
-        """Return whether the process chose its exit code: as far as is known, no signal ended it."""
+        """Return whether the process exited by itself: as far as is known, no signal ended it."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property
     def telling_text(self) -> str:
-        """Return the text with the script's ordinary output blanked, so that only lines that may say how it ended remain.
-        Positions do not change."""
+        """Return the text with the script's ordinary output replaced by blanks. Only lines that may say how the process ended
+        remain, at the same positions."""
         return self.text if self.rank is None else blank_all_but_last_words(self.text, ended_itself=self.chose_exit_code)
 
     @property
@@ -53,7 +54,7 @@ class Log:
         return next((line for line in reversed(lines) if not OF_SLURM.match(line)), lines[-1] if lines else "")
 
     def quote(self, start: int) -> LogQuote:
-        """Return the line of the log that contains this position of the text."""
+        """Return the line of the log at this position in the text."""
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
@@ -63,12 +64,11 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One run that did not end well.
+    """One run that failed or was ended early.
 
-    `logs` are the logs of the ranks and launchers. `planned` has the ranks of every node, and `silences` the ranks that had
-    fallen silent. `skew_s` is how far each node's clock is ahead of this computer's. `lost` is the reason why nodes cannot be
-    reached. `typed` is the command line of the first node with its environment, and `python` the Python of each node; both are
-    empty if unknown.
+    `planned` lists the ranks of each node. `silences` lists the ranks that had fallen silent. `skew_s` is how far each node's
+    clock is ahead of this computer's. `lost` says why nodes cannot be reached. `typed` is the command line of the first node
+    with its environment, or empty if unknown. `python` is the Python of each node, as far as it is known.
     """
 
     exercise: str
@@ -91,7 +91,7 @@ class Evidence:
         return sum(map(len, self.planned.values()))
 
     def rank(self, number: int) -> Log | None:
-        """Return the log of that rank, or None if it never had one."""
+        """Return the log of that rank, or None if the rank never had a log."""
         return next((log for log in self.logs if log.rank == number), None)
 
     def node_of(self, number: int) -> str:
@@ -112,10 +112,9 @@ def strip_rank_prefix(line: str) -> str:
 
 
 def split_shared_logs(evidence: Evidence) -> Evidence:
-    """Return the evidence with every shared log split into one log for each rank that it names, in the order in which the ranks
-    first appear.
+    """Split each log that several ranks share into one log per rank, in the order in which the ranks first appear.
 
-    A line without a label may belong to any of these ranks, so all of them keep it.
+    A line without a label is kept in all of these logs, because it may belong to any of the ranks.
     """
     return replace(evidence, logs=tuple(part for log in evidence.logs for part in _split(log)))
 

@@ -1,4 +1,4 @@
-"""The diagnosis of a run under Slurm whose end was not observed, from the states that Slurm reports for its jobs."""
+"""Diagnose Slurm runs whose end was not observed, from the states that Slurm reports for their jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.slurm import JobRow
 
 SIGNALLED = "a signal ended it"
-"""The reason that the agent on the nodes records for a job that a signal ended."""
+"""The reason that the nodes' agent records for a job if a signal ended it."""
 
 _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Return the diagnosis of jobs that Slurm lost, or that the failure of a node or a signal ended; return an empty list if
+    """Diagnose jobs that Slurm lost, and jobs that were ended by the failure of a node or by a signal. Return an empty list if
     there are no such jobs.
 
     `lab` is the number of the module whose cluster ran the jobs.
@@ -36,7 +36,7 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
         return [
             Diagnosis(
                 symptom="job-lost",
-                title=f"Slurm does not know {_list_jobs(forgotten_jobs)} any more",
+                title=f"Slurm no longer has a record of {_list_jobs(forgotten_jobs)}",
                 why="No command saw the job end, and it left no note. If slurmctld was killed in the job's first seconds, or "
                 "the whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has "
                 "only forgotten the job, and something killed it so abruptly that it could not write its note.",

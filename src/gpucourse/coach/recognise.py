@@ -1,4 +1,4 @@
-"""Turns evidence into diagnoses. Causes come before their consequences; otherwise the rank that ended first comes first."""
+"""Turn evidence into diagnoses. Causes come before their consequences; otherwise, the rank that ended first comes first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class _Occurrence:
 
 
 def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """Return the diagnoses of a run, the likeliest first, without those that only follow from another one.
+    """Return the diagnoses of a run, the likeliest first. Consequences of another failure are left out if their cause was
+    found.
 
     Return nothing if the run succeeded, was cancelled by the user, or shows no known symptom.
     """
@@ -101,7 +102,7 @@ def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
 
 
 def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) -> str:
-    """Return what to do next. Advice that the run's command line already follows is replaced."""
+    """Return the symptom's advice, or its alternative if the run's command line already follows that advice."""
     pattern = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
     return symptom.instead if pattern and re.search(pattern, evidence.typed) else symptom.next
 
@@ -118,7 +119,7 @@ def _fill_in(text: str, words: dict[str, str]) -> str:
 
 
 def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:
-    """Return the diagnosis of the script's own mistake: the first rank that ended with a traceback that no other failure
+    """Diagnose an error of the script itself: find the first rank that ended with a traceback that no other failure
     explains."""
     explained = {
         (log.node, log.rank) for occurrence in words for log in occurrence.logs if _explains(evidence, occurrence, log)
@@ -145,8 +146,8 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
 
 
 def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
-    """Return whether the occurrence is about this rank. In a log that a launcher and several ranks share, a consequence is
-    about the rank only if the rank's own exception shows it."""
+    """Return whether the symptom explains this rank's failure. In a log that a launcher and several ranks share, a consequence
+    counts only if the rank's own exception shows it."""
     if occurrence.symptom.weight == "cause" or evidence.planned:
         return True
     error = find_exception(log.telling_text)
@@ -154,7 +155,7 @@ def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
 
 
 def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
-    """Return a diagnosis of the nodes whose clock is far from this computer's, because conclusions from the order of events are
+    """Diagnose nodes whose clock differs from this computer's by more than 2 seconds. Conclusions from the order of events are
     then in doubt."""
     limit_s = 2.0
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}

@@ -1,4 +1,4 @@
-"""Symptoms that show in the way ranks ended, or did not end: killed, lost, left early, silent, never started."""
+"""Diagnose a run from its ranks that were killed, were lost, left early, fell silent or never started."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MISSING_KEY = re.compile(
     r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
     re.MULTILINE,
 )
-"""The rank that the store of the process group waited for in vain. gloo waits for the keys of the ranks one after another."""
+"""Messages about the rank that the process group's store waited for in vain. gloo waits for the ranks' keys one by one."""
 
 
 def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
-    """Diagnose ranks that waited at the rendezvous for a missing rank: that rank does not exist, was not started, or waits
-    itself."""
+    """Diagnose ranks that waited at the rendezvous for a missing rank. The missing rank does not exist, was not started, or
+    waits as well."""
     waiting: dict[int, list[Log]] = {}
     for log in evidence.suspects() if evidence.planned else ():  # without a plan, the missing rank is unknown
         for match in _MISSING_KEY.finditer(log.telling_text):
@@ -41,7 +41,7 @@ def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
 def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
     """Diagnose lost nodes, ranks that a signal ended, and ranks that ended normally while others still needed them.
 
-    `victims` are the logs that report failures of other ranks. A watchdog that gives up also ends its process with a signal.
+    `victims` are the logs that report failures of other ranks. A watchdog may have ended these ranks with a signal, too.
     """
     lost_nodes = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost_nodes or evidence.lost:
@@ -60,7 +60,7 @@ def diagnose_silences(
 ) -> list[Diagnosis]:
     """Diagnose ranks that ended without a reason, printed nothing, never began, or reached the time limit.
 
-    If some ranks report that they could not connect, the others are silent for that reason, and `unconnected` is returned.
+    `unconnected` are the diagnoses of ranks that could not connect. They also explain why the other ranks are silent.
     """
     failures = _find_own_failures(evidence, victims)
     if failures and not waiting:  # the others waited for it, and were silent for that reason
@@ -141,8 +141,8 @@ def _signal(number: int) -> str:
 
 
 def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
-    """Return the rank that is missing according to a count of clients. If a process was given a larger world size than planned,
-    this is the last rank of that world; otherwise it is a rank without a log."""
+    """Return the missing rank, given the world size that a process reported. If this is larger than planned, the missing rank
+    is the last one of that world; otherwise it is a rank without a log."""
     if named_rank > evidence.world_size:
         return named_rank - 1
     ranks_with_logs = {log.rank for log in evidence.logs}

@@ -1,8 +1,8 @@
 """The symptoms that are recognised in the text of logs, as data: one entry per symptom, with its signs as regular expressions.
 
-Signs of NCCL, CUDA and drivers need GPUs, so they come from the documentation of these libraries. The others were seen in logs
-of real torch and gloo. A sign is searched for in the whole end of a log. `why` and `next` may contain its named groups, and
-{rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
+The signs of NCCL, CUDA and drivers come from their documentation, because they appear only on GPUs. The other signs were seen
+in logs of torch and gloo. Each sign is searched for in the whole end of a log. `why` and `next` may contain the named groups of
+the signs, and {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ Weight = Literal["cause", "follows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
-    """One symptom. A `cause` explains a failure by itself; a symptom that `follows` is printed by ranks that another failure
-    affected. A `general` symptom counts only in a log that shows no more specific cause. `followed` matches the command lines
-    that already follow the advice in `next`; for such a run, `instead` is the next step."""
+    """One symptom.
+
+    `weight` is `cause` if the symptom explains a failure by itself, or `follows` if ranks print it because of another failure.
+    If `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
+    lines that already follow the advice in `next`; for such a run, `instead` is the next step.
+    """
 
     word: str
     title: str
@@ -31,8 +34,8 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return what the named groups of all signs match in the text. All signs are read, because the last one that matches
-        may not contain every group."""
+        """Return the text that each named group matches. All signs are searched, because the last one that matches may not
+        contain every group."""
         return {
             name: value
             for sign in self.signs
@@ -42,7 +45,7 @@ class Symptom:
         }
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the last place where the text shows this symptom, because the end of a log counts most."""
+        """Return the last match of any sign in the text, because the end of a log counts most."""
         last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):
@@ -173,8 +176,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
             r"[Cc]ollectives? (?:sequence )?(?:mismatch|differ)",
         ),
-        why="In a collective every rank must pass a tensor of the same size and type, in the same order of calls. Here one "
-        "rank passed a different one: a branch on rank, a smaller last batch, another dtype.",
+        why="In a collective, every rank must pass a tensor of the same size and type, in the same order of calls. Here one "
+        "rank passed a different one, perhaps because of a branch on rank, a smaller last batch or another dtype.",
         next="--env TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
     ),
     Symptom(
@@ -182,7 +185,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="The ranks built different models",
         signs=(r"DDP expects same model across all ranks[^\n]*", r"appears not to match (?:strides|sizes) of the same param"),
         why="DDP averages parameter by parameter, so every rank must build the same model in the same order. Here they did "
-        "not: a branch on rank in the model, or arguments that differ from node to node.",
+        "not, perhaps because of a branch on rank in the model, or of arguments that differ from node to node.",
         next="compare print(sum(p.numel() for p in model.parameters())) of all ranks; build the model without using the rank",
     ),
     Symptom(
@@ -195,19 +198,19 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="DDP waits for the gradient of every parameter before it completes a bucket. A layer that forward does not use has "
         "no gradient, so the next step finds the last bucket incomplete.",
-        next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
+        next="take the layer out, or use DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     # Nodes that have GPUs, or should have them: NCCL, CUDA, drivers.
     Symptom(
         word="no-gpu",
         title="NCCL without a GPU",
         signs=(r"Distributed package doesn't have NCCL built in", r"ProcessGroupNCCL is only supported with GPUs"),
-        why="The script wants NCCL, which only moves bytes between GPUs, and {node} has no GPU that torch can use. Between "
+        why="The script uses NCCL, which only moves bytes between GPUs, and {node} has no GPU that torch can use. Between "
         "CPUs, use gloo.",
         next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
         "script has this option",
         followed=r"backend[= ]gloo\b",
-        instead='gloo was asked for, and the script still uses NCCL: look for init_process_group and "nccl" in it',
+        instead='gloo was asked for, but the script still uses NCCL: look for init_process_group and "nccl" in it',
     ),
     Symptom(
         word="no-gpu",
@@ -230,12 +233,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"can not run on your system since the accelerator is not available",
             r"device_ids and output_device arguments only work with[^\n]*device\(type='cpu'\)",
         ),
-        why="The script wants a GPU, and {node} has none that torch can use.",
+        why="The script needs a GPU, but {node} has none that torch can use.",
         next="let the script use the device that exists: device = torch.accelerator.current_accelerator() or "
         "torch.device('cpu'), "
         "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel if the script has this option",
         followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
-        instead="the CPU was asked for, and this line still wants CUDA: put it behind torch.cuda.is_available()",
+        instead="the CPU was asked for, but this line still needs CUDA: put it behind torch.cuda.is_available()",
     ),
     Symptom(
         word="gpu-shared",
@@ -258,8 +261,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"no kernel image is available for execution",
         ),
         why="This build of torch needs a newer driver, or was not built for this GPU.",
-        next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, torch.cuda.get_arch_list() what torch was built "
-        "for",
+        next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, and torch.cuda.get_arch_list() the GPUs that torch "
+        "was built for",
     ),
     Symptom(
         word="nccl-timeout",
@@ -446,8 +449,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="server-refuses",
         title="A server refuses the connection",
         signs=(_FETCH + r"Connection refused[^\n]*",),
-        why="{node} reached the machine, but nothing listens at that port: a server that the script starts itself and that is "
-        "not ready yet or has ended, a wrong port, or an address that means another machine (localhost is each node itself).",
+        why="{node} reached the machine, but nothing listens on that port. The port or the address is wrong (localhost is each "
+        "node itself), or a server that the script starts itself is not ready yet or has ended.",
         next="see whether it listens: gpucourse ssh {module} -- ss -ltn; wait until it answers before the first request",
     ),
     Symptom(
@@ -456,8 +459,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(_FETCH + r"CERTIFICATE_VERIFY_FAILED[^\n]*",),
         why="{node} reached the server but cannot verify who signed its certificate: the certificates of its Python are old "
         "or missing, a proxy on the way presents its own certificate, or the clock of {node} is wrong.",
-        next="{python} -m pip install --upgrade certifi; behind such a proxy --env SSL_CERT_FILE=FILE with its certificates; "
-        "date on {node}",
+        next="{python} -m pip install --upgrade certifi; behind such a proxy, --env SSL_CERT_FILE=FILE names the proxy's "
+        "certificates; date shows the clock of {node}",
     ),
     Symptom(
         word="server-silent",
@@ -574,7 +577,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"The passed configuration file `[^`]+` does not exist",
         ),
         why="The script ended while it built its configuration: a key or group does not exist, or a value has the wrong type.",
-        next="--cfg job shows what hydra builds, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
+        next="--cfg job shows what hydra builds, and HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
         "configurations is uploaded with --with PATH",
     ),
     # The node, and its connections to the others.
@@ -595,7 +598,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Signature not yet current",
             r"(?:Rewound|Expired) credential",
         ),
-        why="Credentials, certificates and make compare times, and fail if the clocks of two machines differ.",
+        why="The checks of credentials and certificates, and the program `make`, compare times. They fail if clocks differ.",
         next="timedatectl shows the clock of each node; chronyc makestep sets the clock (simulated nodes share this "
         "computer's)",
     ),
@@ -610,8 +613,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="All ranks found the meeting point and exchanged their addresses, but then could not connect. The others "
         "cannot reach an address of {node}: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
         "gloo chose one that is not on the nodes' network.",
-        next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
-        "(gpucourse run sets it)",
+        next="gpucourse ssh {module} -- ip -brief address; then set GLOO_SOCKET_IFNAME to the interface of the private "
+        "address, as gpucourse run does",
         weight="follows",
     ),
     Symptom(

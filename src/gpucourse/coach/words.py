@@ -1,10 +1,10 @@
-"""Separates the words of a log that say how its process ended from those that the script only printed while it ran.
+"""Separate the words of a log that say how its process ended from words that the script only printed while it ran.
 
 A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
 only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
 the very end.
 
-A launcher that shares a log with its ranks adds a traceback that only says that one of them failed; it is ignored here.
+A launcher that shares a log with its ranks adds a traceback that only says that a rank failed. Such a traceback is ignored.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ _AFTERWARDS = {True: 60, False: 3}
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Return the text with every character that says nothing about the end replaced by a blank, so that positions stay the
-    same.
+    """Replace every character that says nothing about the end with a blank, so that positions stay the same.
 
     `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
     """
@@ -99,8 +98,8 @@ def find_message(text: str, place: int) -> str:
 
 
 def find_line(text: str) -> str:
-    """Return the script's line that the traceback at the end of a text leads to, such as `train.py, line 12`, or an empty
-    string if there is none.
+    """Return the line of the script that the last traceback of a text leads to, such as `train.py, line 12`, or an empty string
+    if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
     """
@@ -111,8 +110,8 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Return the lines with the tracebacks of launchers blanked. These are the tracebacks that only report that a child process
-    failed and, if a rank's own traceback comes before them, all other tracebacks of torchrun."""
+    """Replace with blanks the tracebacks of launchers that only report a failed child process. If a rank's own traceback comes
+    first, also blank all other tracebacks of torchrun."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
@@ -144,16 +143,16 @@ def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
-    """Return the number of the last line of the framed summary that torchrun prints after its exception, or of the exception's
-    line if there is no summary."""
+    """Return the number of the last line of the framed summary that torchrun prints after its exception. If there is no
+    summary, return `end`, the line of the exception."""
     if end + 1 >= len(lines) or not _bare(lines[end + 1]).startswith(_RULE):
         return end
     return next((number for number in range(end + 2, len(lines)) if _bare(lines[number]).startswith(_RULE)), end)
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Return the number of the line where the last traceback and those chained to it begin, or None if the process continued
-    after it."""
+    """Return the number of the first line of the last traceback, or of the first traceback in its chain. Return None if the
+    process continued afterwards."""
     headers = _headers(lines)
     while len(headers) > 1 and not any(
         map(_is_speech, lines[headers[-1] :])
@@ -174,7 +173,8 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 
 def _last_error(lines: Sequence[str]) -> int:
-    """Return the number of the first line, among the last ones, that reads like an error; the lines after it belong to it."""
+    """Return the number of the first line that looks like an error among the last lines, or the number of lines if none does.
+    The lines after it belong to the error."""
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     numbers = numbers[-_LONG_ENDING if numbers and _HYDRA in lines[numbers[-1]] else -_ENDING :]
     for number in numbers:

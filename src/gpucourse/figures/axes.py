@@ -16,7 +16,7 @@ _MAX_TICKS = 9
 
 
 def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
-    """Label an axis with plain numbers, without powers of 10. `whole`: only whole numbers make sense on it."""
+    """Label an axis with plain numbers, without powers of 10. If `whole`, put ticks only at whole numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     if log:
@@ -30,7 +30,7 @@ def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
 
 
 def point_axis(axis: Axis, places: Sequence[float]) -> None:
-    """Put a tick at every measured place, for an axis with few of them."""
+    """Put a tick at every measured value, for an axis with few values."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis.set_major_locator(FixedLocator(sorted(set(places))))
@@ -47,7 +47,7 @@ def short_number(value: float) -> str:
 
 
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
-    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis the ticks are at powers of two."""
+    """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis, the ticks are at powers of two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if log and sizes:

@@ -1,4 +1,4 @@
-"""Font files: DejaVu, which comes with matplotlib and has the letters of many languages, and installed fonts for the others."""
+"""Find font files: DejaVu, which comes with matplotlib and covers many languages, and installed fonts for other characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def font_files() -> dict[str, Path]:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise MissingError("matplotlib, whose fonts are needed, is not installed", hint="pip install matplotlib") from error
+        raise MissingError("matplotlib is not installed, and its fonts are needed", hint="pip install matplotlib") from error
     folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
     return {style: folder / name for style, name in _FILES.items()}
 

@@ -1,5 +1,5 @@
-"""Points that the course's authors measured on a GPU. They are drawn with those of a run without a GPU, and marked as not the
-learner's."""
+"""Draw points that the course's authors measured on a GPU. They accompany the points of a run without a GPU, and are marked as
+not the learner's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecordedPlot:
 
 
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
-    """Return `data` with the points of the record, or unchanged if the record has no points that fit the same axes.
+    """Add the record's points to `data`. Return `data` unchanged if the record has no points that fit its axes.
 
     If the x axis has words, only points at the run's words are added.
     """
@@ -51,7 +51,7 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
-    """Return the points of the record alone, for a run that has none because it had no GPU. Raises MissingError if the record
+    """Return only the record's points, for a run that measured nothing because it had no GPU. Raises MissingError if the record
     has no number for this plot."""
     rows = _read_rows(plot, record)
     empty = replace(rows, series=[[] for _ in rows.series], ideal=[], notes=["not measured in this run: it had no GPU"])
@@ -75,7 +75,7 @@ def _read_rows(plot: Plot, record: RecordedPlot) -> Drawable:
 
 
 def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    """Draw dashed lines with hollow marks, in the colours of the run's lines of the same name."""
+    """Draw dashed lines with hollow marks, each in the colour of the run's line of the same name."""
     for label, points in data.recorded.items():
         axes.plot(
             [point.x for point in points],
@@ -94,8 +94,11 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequence[str]) -> None:
-    """Draw narrower, dark, dashed outlines in front of the run's bars of the same name, so that a lower one is visible as well.
-    `width` is the room for one bar; `labels` names the series that have bars."""
+    """Draw dark, dashed outlines in front of the run's bars of the same name. They are narrower than the bars, so that both
+    remain visible.
+
+    `width` is the room for one bar; `labels` names the series that have bars.
+    """
     for label, points in data.recorded.items():
         offset = (labels.index(label) - (len(labels) - 1) / 2) * width
         axes.bar(

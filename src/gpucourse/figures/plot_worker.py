@@ -1,7 +1,7 @@
-"""Pictures drawn in a separate process, which starts while the person is not waiting for it.
+"""Draw pictures in a separate process, which is started before they are needed.
 
-Importing matplotlib takes a third of a second. Before the ranks of a run start, a second processor is idle. Then the ranks keep
-every processor busy, and after they have ended the person waits.
+Importing matplotlib takes a third of a second. The process imports it before the ranks of a run start, while a processor is
+idle. While the ranks run, all processors are busy; after they have ended, the person waits.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _Errors = list[MissingError | None]
 
 
 class PlotWorker:
-    """Draws pictures: in a separate process (`process`) if `set_up` has started one, otherwise in this one.
+    """Draw pictures in a separate process if `set_up` has started one, otherwise in this process.
 
-    Its owner must close it.
+    The owner must call `close`.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class PlotWorker:
         folder: Path,
         records: Mapping[str, RecordedPlot] = MappingProxyType({}),
     ) -> list[tuple[Plot, MissingError]]:
-        """Draw every plot as `plots.draw` does, with the record that `records` has for its file.
+        """Draw every plot as `plots.draw` does. `records` maps a plot's file to the record that is drawn with it.
 
         Return the plots that could not be drawn, each with the error that `plots.draw` raised.
         """
@@ -78,8 +78,8 @@ class PlotWorker:
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def leave(self) -> None:
-        """Kill the process unless it is drawing, because nothing more will be drawn. Then `close` need not wait for it to
-        end."""
+        """Kill the process unless it is drawing, so that `close` need not wait for it to end. Call this when nothing more will
+        be drawn."""
         if self.process is not None and not self._at_work:
             self.process.kill()
 
@@ -99,7 +99,7 @@ class PlotWorker:
         process.stdout.close()
 
     def _ask(self, order: tuple[object, ...]) -> _Errors | None:
-        """Let the process draw, and return its errors, or None if there is no process or it has ended."""
+        """Send the order to the process and return its errors. Return None if there is no process, or if it has ended."""
         process = self.process
         if process is None or process.stdin is None or process.stdout is None:
             return None
@@ -122,7 +122,7 @@ class PlotWorker:
 
 
 def _strip(plot: Plot) -> Plot:
-    """Return the values of a plot without its class, so that the process that draws need not import pydantic, which takes a
+    """Return the values of a plot in plain objects. The process that draws then need not import pydantic, which would take a
     third of its start-up time."""
     return cast("Plot", json.loads(plot.model_dump_json(), object_hook=lambda members: SimpleNamespace(**members)))
 

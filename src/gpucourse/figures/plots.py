@@ -1,5 +1,5 @@
-"""Draws a plot of the manifest as PNG and SVG. matplotlib is imported only when something is drawn. Only its object interface
-is used, so there is no global figure, no window system and nothing to close."""
+"""Draw a plot of the manifest as PNG and SVG. matplotlib is imported only when something is drawn. Its object interface needs
+no global figure and no window system."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def draw(
 ) -> list[Path]:
     """Draw `<file>.png` and `<file>.svg` into `folder`, and return their paths. Each file is complete when it appears.
 
-    The points of `record`, if there are any, are added, dashed and labelled as another GPU's. If the run has no points for a
-    plot that only a GPU measures, the plot shows the record's points alone.
+    The points of `record` are added, dashed and labelled as another GPU's. If the run has no points for a plot that only a GPU
+    measures, the plot shows only the record's points. Values that are missing or not finite are left out, and the picture says
+    how many.
 
-    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is nothing
-    to draw or no matplotlib, and StorageError if the files cannot be written.
+    Raises MissingError if there is nothing to draw or no matplotlib, and StorageError if the files cannot be written.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -90,7 +90,8 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def make_ready() -> None:
-    """Import what drawing needs, so that the first picture takes a tenth of the time. Does nothing without matplotlib."""
+    """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
+    missing."""
     with suppress(MissingError), _matplotlib():
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
             importlib.import_module(f"matplotlib.{name}")
@@ -98,7 +99,7 @@ def make_ready() -> None:
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """Import matplotlib, and use the style of this course for the block. Raises MissingError."""
+    """Import matplotlib, and use the course's style inside the block. Raises MissingError if matplotlib cannot be imported."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     try:
         import matplotlib as mpl
@@ -137,7 +138,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
-    """Move the left end of the axes to the right if its numbers are so long that the title of the y axis would be cut off."""
+    """Move the left end of the axes to the right if long numbers would push the title of the y axis out of the picture."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
     whole = axes.bbox.width / width

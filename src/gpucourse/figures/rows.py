@@ -1,4 +1,4 @@
-"""Turns rows of the metrics into points to draw. Values that cannot be drawn are counted, and the picture says how many there
+"""Turn rows of the metrics into points to draw. Values that cannot be drawn are counted, and the picture says how many there
 are."""
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _thin(rows: list[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
 
 
 def find_rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows that a plot shows, or an empty list if the metrics have no list there."""
+    """Return the rows that a plot shows, or an empty list if the metrics do not contain them."""
     value: Any = {"metrics": metrics}
     for step in plot.rows.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -131,7 +131,8 @@ def _points(
     *,
     log_y: bool,
 ) -> list[PlotPoint]:
-    """Return the values that the rows have under `key` as points, each with the spread between the values under `ends`."""
+    """Return a point for each row that has a number under `key`. The point's spread is between the row's values under `ends`,
+    if it has both."""
     points = []
     for row, x in zip(rows, places, strict=True):
         y = _number(row.get(key), log_y)

@@ -14,7 +14,7 @@ WIDE = 16.0  # the axis is logarithmic if the largest value is at least this man
 
 
 def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot for several runs, and the metrics to draw it from. `runs` has the metrics of each run, by its label."""
+    """Return the plot for several runs, and the metrics to draw it from. `runs` maps each run's label to its metrics."""
     rows = {label: find_rows(plot, metrics) for label, metrics in runs.items()}
     return _bars(plot, rows) if plot.kind == "bar" else _lines(plot, rows)
 
@@ -56,11 +56,11 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
 def make_sweep_plot(
     plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
 ) -> tuple[Plot, dict[str, Any]]:
-    """Return the plot of a sweep, and the metrics to draw it from. `rows` has each value of the parameter with the rows of its
+    """Return the plot of a sweep, and the metrics to draw it from. `rows` has each value of the parameter, with the rows of its
     run.
 
-    If the runs have few rows, each row (a case, a size) becomes a line of the plot; otherwise the last row of each run
-    represents it.
+    If the runs have few rows, each row (such as a size) becomes a line of the plot. Otherwise, only the last row of each run is
+    drawn.
     """
     labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
     fits_one_plot = 1 < len(labels) * len(plot.series) <= MAX_LINES

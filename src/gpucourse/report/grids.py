@@ -14,11 +14,11 @@ from gpucourse.outside.names import printable
 
 MAX_ROWS, _MAX_CELL = 200, 200
 NOTHING = "–"
-"""The text of a cell if nothing was measured; `not measured` would fill the column of a narrow table."""
+"""The text of a cell if nothing was measured. The words `not measured` would be too wide for a narrow column."""
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
-    """Return a table with one row per subject and one column per figure. `subjects` has the values of each subject, by figure
+    """Return a table with one row per subject and one column per figure. `subjects` maps each subject to its values by figure
     id."""
     rows = [(name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()]
     numeric = [not any(isinstance(values.get(figure.id), str) for values in subjects.values()) for figure in figures]
@@ -26,7 +26,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the rows of one table of an exercise for all subjects, each row with its subject, or None if no run has such
+    """Return one table with the rows of all subjects, each with the name of its subject. Return None if no run has such
     rows."""
     named_rows = [(name, row) for name, subject_metrics in metrics.items() for row in rows_of(table.rows, subject_metrics)]
     if not named_rows:
@@ -66,7 +66,7 @@ def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, digits: int | None) -> str:
-    """Return a value as the text of a cell: a number with that many digits and with commas between thousands, and None as a
+    """Return a value as the text of a cell. A number has `digits` decimals, and commas between thousands. None becomes a
     dash."""
     if value is None:
         return NOTHING

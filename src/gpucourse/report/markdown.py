@@ -65,6 +65,5 @@ def _plain(text: str) -> str:
 
 
 def escape_words(text: str) -> str:
-    """Return what a person wrote, line by line, escaped so that Markdown shows it as it was typed: no HTML, no picture, no
-    link."""
+    """Escape a person's text so that Markdown shows it as it was typed, without HTML, pictures or links."""
     return re.sub(r"([\\`*_|<\[\]#$~])", r"\\\1", text)

@@ -1,7 +1,7 @@
-"""A report as PDF, made by fpdf2, which is pure Python and needs nothing else installed. The pages are A4, with page numbers
+"""Write a report as PDF with fpdf2, which is pure Python and needs nothing else installed. The pages are A4, with page numbers
 and with the pictures as PNG.
 
-It has two to three pages: if there is more to show, pictures and text become smaller, but stay readable.
+If the report is longer than three pages, pictures and text become smaller, but stay readable.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ BOX = "\u25a1"
 
 @dataclass(frozen=True)
 class Pdf:
-    """The file. `lost` has the characters of the report that no font here can show from left to right; each appears as a
-    box."""
+    """A PDF file. `lost` has the characters of the report that no font here can show, or that are written from right to left.
+    Each appears as a box."""
 
     data: bytes
     pages: int
@@ -166,8 +166,8 @@ def _chapter(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
-    """Write the pictures, then the author's words. A picture that does not fit on the rest of a page is made smaller. If that
-    is not enough, words are written before it, so that no page ends in a gap."""
+    """Write the pictures, then the author's words. A picture that does not fit below the text of a page is made smaller. If
+    that is not enough, words are written before it, so that no page ends in a gap."""
     pictures, sayings = list(chapter.pictures), list(chapter.sayings)
     while pictures or sayings:
         width = _fit(pdf, pictures[0]) if pictures else None
@@ -181,8 +181,8 @@ def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
 
 
 def _fit(pdf: _Pages, picture: Picture) -> float | None:
-    """Return the width in mm at which the picture fits on the rest of the page, which is the usual width or a smaller one.
-    Return None if it is too tall even at the smallest width."""
+    """Return the largest width in mm, up to the usual width, at which the picture fits on the rest of the page. Return None if
+    this would be less than the smallest width."""
     across, down = struct.unpack(">II", picture.png[16:24])  # a PNG has its width and height at this place
     full = PICTURE_MM * pdf.scale_of_text
     width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
@@ -218,8 +218,8 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: _Pages, grid: Grid) -> list[float]:
-    """Return the width of each column in mm: that of its widest text if the page has room, otherwise less. Every column is at
-    least as wide as its longest word, unless even these widths do not fit."""
+    """Return the width of each column in mm. A column is as wide as its widest text if the page has room, otherwise narrower.
+    It is at least as wide as its longest word, unless even that does not fit on the page."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]

@@ -1,4 +1,5 @@
-"""The output of one command: its results, notes and errors, each on its own stream, adapted to what that stream can show."""
+"""Write the output of one command: its results, notes and errors. Each goes to its own stream, in a form that this stream can
+show."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class FailureDocument(Struct):
 
 
 def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
-    """Return several errors as one: the gravest, with the messages of all of them."""
+    """Combine several errors into one: the most serious error, with the messages of all of them."""
     main_error = max(errors, key=lambda error: error.exit_code)
     return ErrorDocument(
         code=main_error.code,
@@ -55,12 +56,14 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 
 
 class Console:
-    """Results go to standard output; notes, warnings, errors, progress and logs go to standard error.
+    """Writes results to standard output, and notes, warnings, errors, progress and logs to standard error.
 
-    With `json`, standard output has one JSON document and nothing else. With `quiet`, only warnings, errors and the headline of
-    a result are shown, or the whole result if it has no headline. With `verbose`, everything that is known is shown, and errors
-    have their traceback. A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb. `log`
-    returns the file for failures of the display, if there is one.
+    `json`: standard output has one JSON document and nothing else.
+    `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
+    `verbose`: everything that is known is shown, and errors have their traceback.
+    `log`: the function that returns the file for failures of the display, if there is one.
+
+    A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb.
     """
 
     def __init__(
@@ -103,8 +106,8 @@ class Console:
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
-        """Write the one document of the command, a dataclass or a Struct, to standard output, with `version` first. Without
-        --json, write nothing, because the view is the result."""
+        """Write the command's only JSON document to standard output, with `version` first. Without --json, write nothing, since
+        the view shows the result."""
         if not self.json:
             return
         from gpucourse.workspace.files import to_json, to_plain
@@ -123,14 +126,14 @@ class Console:
         self._write(self.out, text)
 
     def mode(self, mode: str, lacks: str = "") -> None:
-        """Say once, before anything else, that the nodes are simulated if they are, and what such a lab lacks."""
+        """If the nodes are simulated, say so once, and say what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """Write a sentence about one of several steps, in its style; --quiet shows it as well."""
+        """Write a sentence about one step of a series, in its style. --quiet does not hide it."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
@@ -143,8 +146,8 @@ class Console:
         self._sentence(text, "warn", f"{UNICODE.error} ")
 
     def error(self, error: GpucourseError) -> None:
-        """Write what happened and where, what to type next, and the log; with --json, write these as the document. Never
-        raises."""
+        """Write what happened, what to type next, and the path of the log. With --json, write them as the command's document.
+        Never raises."""
         if self.json and not self._documented and not self.out.closed:
             self._error_document(error)
             return
@@ -171,7 +174,7 @@ class Console:
         return answer.strip().lower() in {"y", "yes"}
 
     def watch(self, *, brief: bool = False) -> Live:
-        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. `brief`:
+        """Return the watcher of a long command, a context manager that shows progress and logs on standard error. With `brief`,
         lines about successes do not stay on the screen."""
         from gpucourse.ui.live import Live
 
@@ -186,8 +189,8 @@ class Console:
         )
 
     def guard(self, part: str, *, except_for: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
-        """Return a context manager for a block whose failure does not end the command, but becomes a line in the log and a
-        warning.
+        """Return a context manager that turns a failure of its block into a line in the log and a warning, so that the command
+        continues.
 
         `part` completes the sentence "could not ..."; the errors in `except_for` are raised.
         """

@@ -1,8 +1,9 @@
-"""The logs of all ranks merged into one: a line that several ranks wrote at the same place is shown once, `[r0-3]`.
+"""Merge the logs of all ranks into one: a line that several ranks wrote is shown once, marked with their numbers, such as
+`[r0-3]`.
 
-At every step, the next line of a rank is shown if no other rank will write the same line soon; otherwise it waits for the other
-ranks. Lines are the same only if they are equal to the last character: two losses that nearly agree are two lines. Lines that
-differ only in their numbers also wait for each other, so that they are shown one below another, each with its own rank.
+The next line of a rank is shown immediately, unless another rank will soon write an identical line; then it waits for that
+rank. Lines that differ only in their numbers also wait for each other. They are shown one below another, each with its own
+rank.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _DIGITS = b"0123456789"
 
 
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
-    """Yield folded lines, each with its ranks before it and a newline after it. `logs` has the bytes of each rank's log, in
-    pieces of any size."""
+    """Yield folded lines, each with its ranks before it and a newline after it. `logs` maps each rank to the pieces of its log,
+    which may have any size."""
     seen_ahead: Counter[bytes] = Counter()
     live = [log for rank, pieces in sorted(logs.items()) if (log := _Log(rank, pieces, seen_ahead)).lines]
     while live:
@@ -126,5 +127,5 @@ def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]
 
 
 def _shape_comes(shape: bytes, logs: list[_Log]) -> bool:
-    """Return whether a log whose next line has another shape will soon have a line of this shape, with other numbers."""
+    """Return whether a line of this shape will come soon in a log whose next line has another shape."""
     return any(log.shapes[0] != shape and log.has_shape(shape) for log in logs)

@@ -21,11 +21,11 @@ class Glyphs(NamedTuple):
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def mark(self, verdict: str) -> str:
-        """Return the sign of the verdict passed, failed or error; any other verdict has the sign of `not measured`."""
+        """Return the sign of the verdict passed, failed or error. For any other verdict, return the sign of `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
     def frame(self, now: float) -> str:
-        """Return the sign that is shown at this time for something that is still under way."""
+        """Return the sign of the spinner at this time."""
         return self.spinner[int(now * 8) % len(self.spinner)]
 
 

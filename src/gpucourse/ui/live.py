@@ -1,6 +1,6 @@
-"""The watcher of a long command: it shows stages, resources, nodes and logs as they happen.
+"""Show the progress of a long command: its stages, resources, nodes and logs as they happen.
 
-On a terminal finished lines scroll away above a small region that changes in place; in a pipe every finished item is one
+On a terminal, finished lines scroll away above a small region that changes in place. In a pipe, every finished item is one
 plain line.
 """
 
@@ -40,12 +40,12 @@ KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
-    """A `Watcher` that any thread may call, and a context manager. It never raises: after a failure of its own, it continues as
-    in a pipe.
+    """A `Watcher` that any thread may call, and a context manager. It never raises: after an error in its own code, it
+    continues as in a pipe.
 
-    With `verbose`, the output of launchers and libraries, and every node's steps, are shown as well. With `brief`, lines about
-    successes do not stay and no logs are shown; this is for one of many runs, `cancel` and `destroy`. `log` returns the file
-    for failures.
+    With `verbose`, it also shows the output of launchers and libraries, and every node's steps. With `brief`, it shows no logs,
+    and removes lines about successes; `cancel`, `destroy` and series of runs use this. `log` returns the file to which errors
+    in its own code are written.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class Live:
                 self._finish([self._note(event)], loud=event.level == "warning")
 
     def show_tail(self, node: str, rank: int | None) -> None:
-        """Show the last lines of a rank, or of a node's launcher, after everything else. This works after the block has ended,
-        too."""
+        """Show the last lines of a rank, or of a node's launcher, after everything else. This also works after the block has
+        ended."""
         source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
@@ -168,14 +168,14 @@ class Live:
             self._write(partial(self._pipe.feed, event))
 
     def _settle(self) -> None:
-        """Show everything that the logs contain so far, before a line that comes after it."""
+        """Show all log lines that have arrived, so that the next line of another kind comes after them."""
         self._write(self._pipe.close)
         self._finish_logs(self._screen.close(width=self._out.size()[0]))
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Text]:
-        """Return a line that says how many lines of launchers and libraries were not shown since the last such line, and where
-        they are. Return nothing if all lines were shown."""
+        """Return a line that says how many lines of launchers and libraries were hidden since the last such line, and in which
+        files they are. Return nothing if no lines were hidden."""
         sources = [source for source in self._sources() if source.folded]
         count = sum(source.folded for source in sources)
         for source in sources:
@@ -260,7 +260,8 @@ class Live:
             self._write(partial(self._out.write, "".join(f"{row.plain}\n" for row in rows)))
 
     def _write(self, writing: Callable[[], None]) -> None:
-        """Write, and ignore a full disk behind a redirected stream: the stream then stays silent, and the work continues."""
+        """Write, and ignore errors such as a full disk behind a redirected stream. The stream then stays silent, but the work
+        continues."""
         try:
             writing()
         except OSError:

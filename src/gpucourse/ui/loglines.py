@@ -1,4 +1,4 @@
-"""Lines of a rank's log: their source, the part that has no newline yet, the last lines, and how each line is shown."""
+"""Lines of a rank's log: where they come from, which of them are worth showing, and how they are shown."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ _COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
 
 @dataclass
 class Source:
-    """One rank of one node, or (`rank` None) the launcher of one node.
+    """One rank of one node, or the launcher of one node (`rank` is None).
 
-    `missed` lines were left out since the last one that was shown. `more`: it wrote more lines than `last` contains. `folded`
-    lines of a launcher or of libraries were not shown, because they matter only if something is wrong there. `code` is the exit
-    code of a rank that ended at the time `ended` of the monotonic clock. `silent`: it has printed nothing yet.
+    `missed`: how many lines were left out since the last line shown.
+    `more`: whether more lines were written than `last` holds.
+    `folded`: how many lines of a launcher or library were hidden, because they matter only if something goes wrong there.
+    `code`, `ended`: the exit code of a rank that has ended, and the time of its end on the monotonic clock.
+    `silent`: whether nothing has been printed yet.
     """
 
     node: str
@@ -79,8 +81,8 @@ class Source:
 
     @property
     def share_done(self) -> float:
-        """Return the progress, from 0 to 1, that a bar without a newline shows, such as `3%` or `3/100`. Return 0 if it shows
-        neither, and 1 if the rank has succeeded."""
+        """Return the progress, from 0 to 1, that an unfinished line shows, such as `3%` or `3/100`. Return 0 if there is no
+        such line, and 1 if the rank has succeeded."""
         if self.code == 0:
             return 1.0
         if (percent := _PERCENT.search(self.partial)) is not None:
@@ -94,7 +96,7 @@ class Source:
 
     @property
     def folds_all(self) -> bool:
-        """Return whether every line was written by a launcher."""
+        """Return whether every line was written by a launcher, and is therefore hidden."""
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:
@@ -137,7 +139,7 @@ class LineLimit:
         self._length = 0  # the length so far of the line that has no newline yet
 
     def cut(self, piece: bytes) -> bytes:
-        """Return the part of a piece that is shown; the piece continues the previous one."""
+        """Return the part of a piece that is shown. Each piece continues where the previous piece ended."""
         lines = piece.split(b"\n")
         if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
             self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
@@ -149,7 +151,7 @@ class LineLimit:
         return b"".join(pieces)
 
     def end(self) -> bytes:
-        """Return the note at the end of a line that says how many of its bytes are left out, or nothing if none are."""
+        """Return the note at the end of a long line that says how many bytes are left out, or nothing if the line is whole."""
         excess, self._length = self._length - self._most, 0
         return f" ... {excess:,} more bytes, whole line in {self._file}".encode() if excess > 0 else b""
 
@@ -170,7 +172,7 @@ def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[flo
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:
-    """Return the source of this piece of a log, after adding it if this is its first piece."""
+    """Return the source of this piece of a log. Add the source if this is its first piece."""
     key = (event.node, event.rank)
     if key not in sources:
         sources[key] = Source(*key, scheduled=event.scheduled)
@@ -185,7 +187,7 @@ def short(node: str) -> str:
 
 def visible(raw: bytes) -> str:
     """Return one line of a log in a form that is safe to show: without text that a carriage return overwrote, and with control
-    characters spelled out."""
+    characters escaped."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     tail = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
@@ -193,7 +195,7 @@ def visible(raw: bytes) -> str:
 
 
 def visible_block(raw: bytes) -> str:
-    """Return many lines together, each as `visible` returns it; this is fast if nothing has to be changed."""
+    """Return many lines, each as `visible` returns it. This is fast if nothing has to be changed."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")

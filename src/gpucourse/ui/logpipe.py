@@ -1,4 +1,4 @@
-"""Logs in a pipe or a file: every line of every rank, with a prefix, in large writes that wait for the reader."""
+"""Write logs to a pipe or a file: every line of every rank, with a prefix. Writes are large, and wait for the reader."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAX_PIECE = 64 << 10  # a line without a newline is broken at this length, so th
 
 
 class LogPipe:
-    """Prints what `feed` receives from any thread, line by line; parts of two lines are never mixed.
+    """Prints the logs that `feed` receives from any thread, line by line; parts of two lines are never mixed.
 
     With `fold`, lines of launchers and libraries are counted, not printed. `limit` is the number of bytes of a line that are
-    printed, or None for all. A line waits for its newline, however long that takes, because a pause of the writer must not
-    split it.
+    printed, or None for all. A line is printed when its newline arrives, however long that takes, so that a pause in the output
+    does not split it.
     """
 
     def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, limit: int | None = None) -> None:

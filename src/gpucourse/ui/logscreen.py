@@ -1,4 +1,4 @@
-"""Logs on a terminal: a limited part of what the ranks print scrolls by, and the lines that are left out are counted.
+"""Show logs on a terminal: a limited part of the ranks' output scrolls by, and the lines that are left out are counted.
 
 Readers pass on pieces that are already on disk, and one printer shows a few lines fifteen times a second. LINES limits the
 memory, and a reader never waits for the terminal.
@@ -30,7 +30,7 @@ _Key = tuple[str, int | None]  # a node and a rank
 
 
 class _Waiting(NamedTuple):
-    """A line that waits to be shown, or (`text` None) the place where `missed` lines were left out."""
+    """A line that waits to be shown. If `text` is None, `missed` is the number of lines that were left out here."""
 
     source: Source
     text: bytes | None
@@ -50,7 +50,7 @@ class LogScreen:
         self._silent: set[_Key] = set()  # ranks that have printed nothing yet
 
     def feed(self, event: LogBytes) -> None:
-        """Accept a piece of a rank's log. Apart from counting its lines, the work does not grow with the size of the piece."""
+        """Accept a piece of a rank's log. Only the end of a large piece is processed; the lines before it are only counted."""
         data = event.data
         with self._lock:
             source = source_of(self._sources, event)
@@ -70,7 +70,7 @@ class LogScreen:
 
     def take(self, limit: int = A_TICK, *, width: int | None = None) -> list[Text]:
         """Return the next lines to show, broken between words into rows of at most `width` columns, or unbroken if `width` is
-        None. If more than BACKLOG lines wait, return only the newest and count the others."""
+        None. If more than BACKLOG lines are waiting, return only the newest and only count the others."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
@@ -86,7 +86,7 @@ class LogScreen:
         return lines
 
     def close(self, *, width: int | None = None) -> list[Text]:
-        """Return all lines that still wait, including those without a newline, in the form that `take` returns."""
+        """Return all lines that are still waiting, including those without a newline, in the form that `take` returns."""
         with self._lock:
             for source in self._sources.values():
                 if source.partial:
@@ -116,12 +116,11 @@ class LogScreen:
             return len(self._list_held())
 
     def statuses(self, limit: int = LINES) -> list[Text]:
-        """Return, in the order of the ranks, the incomplete lines: progress bars, and what a rank wrote before it fell silent.
-        Ranks that failed and ranks that have printed nothing yet have a line as well.
+        """Return one line for each rank with an unfinished line, such as a progress bar, and for each rank that failed or has
+        printed nothing yet. They are in the order of the ranks.
 
-        If there are more than `limit` lines, return the worst and how many are left out: ranks that failed come first, then
-        those that have made the least progress. If most ranks are silent, only some are meant to print, so the silent ones come
-        last.
+        If there are more than `limit` lines, return the worst, and how many are left out. Ranks that failed come first, then
+        those with the least progress. If most ranks are silent, only some are meant to print, so the silent ranks come last.
         """
         with self._lock:
             sources, count = self._list_held(), limit
@@ -137,7 +136,7 @@ class LogScreen:
             return rows
 
     def _list_held(self) -> list[Source]:
-        """Return the sources whose line is not complete. If there are any, also return the ranks that failed or have printed
+        """Return the sources with an unfinished line. If there are any, also return the ranks that failed or have printed
         nothing."""
         latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
         if not any(self._is_held(source, latest) for source in sources):
@@ -161,7 +160,7 @@ class LogScreen:
             return list(self._sources.values())
 
     def _end_of(self, source: Source, data: bytes) -> bytes:
-        """Return the whole lines in the last WINDOW bytes, and count those before them as missed at this place."""
+        """Return the whole lines in the last WINDOW bytes, and count the lines before them as missed."""
         cut = data.find(b"\n", len(data) - WINDOW) + 1
         if cut == 0:
             cut = max(data.rfind(b"\n") + 1, len(data) - WINDOW)
@@ -172,8 +171,8 @@ class LogScreen:
         return data[cut:]
 
     def _thin(self, count: int) -> None:
-        """Keep the newest lines of each rank, shared out fairly, so that a flood from one rank does not displace the lines of
-        another."""
+        """Keep the newest lines of each rank. Every rank has a fair share, so that a flood from one rank does not displace the
+        lines of another."""
         room = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
         newest: deque[_Waiting] = deque()
         for waiting in reversed(self._waiting):
@@ -195,15 +194,14 @@ def _gap(source: Source, width: int | None) -> list[Text]:
 
 
 def draw_line(source: Source, raw: bytes, width: int | None = None) -> Text:
-    """Return a line of a log after its prefix, in rows of at most `width` columns. A very long line is cut after its
-    beginning."""
+    """Return a line of a log with its prefix, in rows of at most `width` columns. A very long line is cut off."""
     suffix = f" {UNICODE.ellipsis} whole line in {source.file}" if len(raw) > MAX_LINE else ""
     return _draw_text(source, visible(raw[:MAX_LINE]), width, suffix=suffix)
 
 
 def _draw_text(source: Source, text: str, width: int | None, *, style: str = "", suffix: str = "") -> Text:
-    """Return the text as rows, aligned after its prefix, followed by the suffix. A word that is wider than a row stays whole,
-    because paths are copied."""
+    """Return the text as rows, aligned after its prefix, followed by the suffix. A word that is wider than a row is not broken,
+    so that paths can be copied."""
     prefix = f"{source.prefix} "
     rows = "\n".join(wrap(text, width, first=" " * cell_len(prefix)))
     return line((prefix, source.style), (rows[cell_len(prefix) :], style), (suffix, "dim"))
@@ -215,8 +213,8 @@ def _place(source: Source) -> tuple[bool, int, str]:
 
 
 def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, tuple[bool, int, str]]:
-    """Return the key that sorts the worst first. Progress is counted in steps of a twentieth, so that ranks with nearly equal
-    progress keep their places."""
+    """Return a sort key that puts the worst sources first. Progress is counted in steps of a twentieth, so that ranks with
+    nearly equal progress keep their places."""
     progress = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
     return not source.has_failed, source.ended if source.has_failed else 0.0, progress, _place(source)
 
@@ -230,6 +228,6 @@ def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
 
 
 def _newest(partial: bytes) -> bytes:
-    """Return what a line without a newline shows now, or only its end if it is very long."""
+    """Return the text that an unfinished line shows now, or only its end if it is very long."""
     body = partial.rstrip(b"\r")
     return partial[body.rfind(b"\r") + 1 :][-MAX_LINE:]

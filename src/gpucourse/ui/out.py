@@ -1,4 +1,4 @@
-"""One stream to the person: the only place that writes to it, and the only place that handles a closed pipe."""
+"""Write to one of the person's streams, and handle a closed pipe. No other code writes to these streams."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and its events since then. `announced`: its first line has been shown. Until then, the lines
-    about its parts are in `waiting`."""
+    """A stage that has begun, and its events since then. Lines about its parts are kept in `waiting` until the first line of
+    the stage has been shown (`announced`)."""
 
     name: str
     text: str
@@ -68,8 +68,7 @@ class Progress:
     """Receives the events of one command, and returns the lines that are finished and those that still change.
 
     A stage that succeeds quickly is one line. With `verbose`, its resources and nodes are always listed. With `at_once`, they
-    are listed as they end, below their stage, for a reader who sees no lines change in place. `columns` is the maximum length
-    of a line.
+    are listed as soon as they end, for an output in which no lines change in place. `columns` is the maximum length of a line.
     """
 
     def __init__(self, *, at_once: bool = False, verbose: bool = False, columns: int = 80) -> None:
@@ -79,8 +78,8 @@ class Progress:
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Text]:
-        """Handle a stage that began or ended. When it ends, return its lines and those of its parts. When it begins, return
-        nothing, unless it has a note about its silence that must be shown immediately."""
+        """Handle the beginning or the end of a stage. At its end, return the lines of the stage and its parts. At its
+        beginning, return a line only if the stage has a note about its silence that must be shown immediately."""
         if event.seconds is None:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []
@@ -98,7 +97,7 @@ class Progress:
         return [end, *(_list_children(stage) if is_listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
-        """Handle an event of a Terraform resource. Return the line of a finished one if it has to be shown now."""
+        """Handle an event of a Terraform resource. Return the resource's line if it has to be shown now."""
         if event.state == "planned":
             if event.action in COUNTED:
                 self._planned.add(event.address)
@@ -117,7 +116,7 @@ class Progress:
         return self._part(stage, [_draw_resource(resource)], now, ok=resource.ok)
 
     def node(self, event: NodeEvent, now: float) -> list[Text]:
-        """Handle a step of a node. Return its line if it has to be shown now."""
+        """Handle a step of a node. Return the node's line if it has to be shown now."""
         stage = self._current()
         if stage is not None:
             stage.nodes.setdefault(event.node, []).append(event)
@@ -217,7 +216,7 @@ class Progress:
         return rows
 
     def _count_unlisted(self, stage: OpenStage) -> list[Text]:
-        """Return one line for each action on the parts that succeeded, if not all of them were listed."""
+        """If not all parts that succeeded were listed, return one line for each action, with the number of parts."""
         if not stage.announced or stage.parts <= MAX_AT_ONCE or self._verbose:
             return []
         return _summarize_good(stage)
@@ -241,7 +240,7 @@ def _list_children(stage: OpenStage) -> list[Text]:
 
 
 def _summarize_good(stage: OpenStage) -> list[Text]:
-    """Return one line for each action on resources and one for each step of nodes, with the slowest of them."""
+    """Return one line for each action on resources and for each step of nodes. Each line names the slowest resource or node."""
     rows = []
     resources, nodes = stage.good_resources, stage.good_nodes
     for action in dict.fromkeys(resource.action for resource in resources):

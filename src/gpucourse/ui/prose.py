@@ -1,4 +1,4 @@
-"""Lessons: Markdown as rich draws it, with headings as in a book. This is a separate module because its import takes 30 ms."""
+"""Draw lessons in Markdown with rich, with headings as in a book. This is a separate module because its import takes 30 ms."""
 
 from __future__ import annotations
 

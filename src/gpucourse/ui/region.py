@@ -37,7 +37,7 @@ class Region:
         return self._out.size()[0] - len(ASCII_ELLIPSIS if self._out.ascii else UNICODE.ellipsis)
 
     def __rich__(self) -> Group:
-        """Return what rich draws now."""
+        """Return the rows that rich draws now."""
         return Group(*self._rows)
 
     def paint(self, rows_above: Sequence[Text], rows: Sequence[Text]) -> None:
@@ -67,13 +67,13 @@ class Region:
             self._out.apart, self._out.written_at = self._page
 
     def clear(self) -> None:
-        """Remove the region and show the cursor again, for text that is written instead of a frame."""
+        """Remove the region and show the cursor again, before other text is written."""
         self._rows = []
         self._live.stop()
 
     def _erase_wrapped(self, width: int) -> None:
-        """Erase the extra rows that lines of the region occupy after the terminal has become narrower, because rich counts only
-        lines."""
+        """Erase the extra rows that the region's lines occupy after the terminal has become narrower. rich would erase only one
+        row for each line."""
         extra_rows = sum(max(0, (row.cell_len - 1) // width) for row in self._rows)
         self._console.control(Control(*((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * extra_rows))
 

@@ -1,5 +1,5 @@
-"""A view as text, drawn by rich. A pipe and a terminal get the same layout; a terminal also gets its own width, colours and
-formatted lessons."""
+"""Draw a view as text with rich. The layout is the same for a pipe and a terminal. A terminal also has its own width, colours
+and formatted lessons."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _facts(part: Facts, width: int | None) -> Iterator[Text]:
     """Yield names, padded to the same width, and their values. If the values would have little room, long names are put on a
     line above them.
 
-    A path longer than the line stays one word, so that the terminal wraps it and copies it whole.
+    A path that is longer than the line is not broken, so that it can be copied whole.
     """
     indent = " " * GAP if part.title else ""
     names = [clean_line(name) for name, _ in part.pairs]

@@ -1,4 +1,4 @@
-"""`screen.svg`: what the learner saw of a run, as a picture that needs no special program and no network."""
+"""Draw `screen.svg`, a picture of what the learner saw of a run. It needs no special program and no network."""
 
 from __future__ import annotations
 

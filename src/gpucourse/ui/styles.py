@@ -1,4 +1,4 @@
-"""rich, as this program uses it: styles with the program's own names, and consoles that are told what their stream can show."""
+"""Use rich with this program's own names for styles, and with consoles made for what their stream can show."""
 
 from __future__ import annotations
 

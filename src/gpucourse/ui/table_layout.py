@@ -1,7 +1,7 @@
-"""Chooses the columns of a table that have room, and their widths; rich would cut words, or break them between two rows.
+"""Choose the columns of a table that have room, and their widths. rich would cut words, or break them between two rows.
 
 A pipe has room for everything. A terminal drops empty columns first. Then titles use several lines, cells that wrap become
-narrower, and spare columns are dropped. Finally other columns are dropped, and a line below the table names them.
+narrower, and spare columns are dropped. Finally, other columns are dropped, and a line below the table names them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ Content = str | Cell
 
 
 class Column(NamedTuple):
-    """A column of a table. On a narrow terminal, cells that `wrap` use several lines, and `spare` columns are dropped first."""
+    """A column of a table. On a narrow terminal, cells use several lines if `wrap` is set, and columns with `spare` set are
+    dropped first."""
 
     title: str
     align: Align = "left"
@@ -50,8 +51,8 @@ class Facts(NamedTuple):
 
 
 class Items(NamedTuple):
-    """A list with a bullet or, if `numbered`, a number from 1 before each item. `style` is the style of items that have
-    none."""
+    """A list with a bullet before each item or, if `numbered` is set, a number from 1. `style` is for items that have no
+    style."""
 
     items: Sequence[Content]
     title: str = ""
@@ -92,8 +93,9 @@ class View(NamedTuple):
     """A whole screen: a heading, blocks with a blank line between them, dim lines at the end, and what to do next. A block
     without content is not shown, not even its title.
 
-    `headline` says in one line how it went; it is below the title, and --quiet shows nothing else. `next` is a command, or says
-    what to do. `mode` is the mode of the nodes in the view: for `local`, the console says once that they are simulated.
+    `headline` says in one line how the command went; it is below the title, and --quiet shows nothing else. `next` is a
+    command, or says what to do. `mode` is the mode of the nodes in the view: for `local`, the console says once that they are
+    simulated.
     """
 
     title: str = ""

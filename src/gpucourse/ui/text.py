@@ -1,4 +1,4 @@
-"""Makes text from outside safe to show: no control character reaches the terminal. Also formats counts, points, ages and
+"""Make text from outside safe to show: no control character reaches the terminal. Also format counts, points, ages and
 prices."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = 
     """Break text into lines of at most `width` columns, or only at its line breaks if `width` is None. The first line is
     indented with `first`, the others with `indent`.
 
-    A paragraph keeps its own indent. A word longer than the line stays whole, because paths are copied; rich would break it.
+    A paragraph keeps its own indent. A word that is longer than the line is not broken, so that paths can be copied.
     """
     indent = " " * cell_len(first) if indent is None else indent
     lines: list[str] = []
@@ -82,7 +82,7 @@ def shorten_path(path: Path) -> str:
 
 
 def age(seconds: float) -> str:
-    """Format the age of something, as coarsely as a person would say it."""
+    """Format an age as coarsely as a person would say it."""
     if seconds < 120:
         return f"{max(0.0, seconds):.0f} s"
     minutes = int(seconds // 60)

@@ -23,7 +23,7 @@ def test_failed_node_is_that_of_the_job_and_not_the_head() -> None:
 def test_job_that_slurm_does_not_know_any_more_is_lost() -> None:
     diagnoses = jobs.diagnose_jobs([row(7, "FORGOTTEN", "node1"), row(8, "FORGOTTEN")], exercise="2.1", lab="2")
     assert [diagnosis.symptom for diagnosis in diagnoses] == ["job-lost"]
-    assert diagnoses[0].title == "Slurm does not know jobs 7, 8 any more"
+    assert diagnoses[0].title == "Slurm no longer has a record of jobs 7, 8"
     assert "slurmctld was killed" in diagnoses[0].why
     assert "gpucourse run 2.1" in diagnoses[0].next
 

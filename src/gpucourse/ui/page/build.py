@@ -1,4 +1,4 @@
-"""Every file of the page, by its path: the course with its progress, the book, exercises, runs."""
+"""Build every file of the page: the course with its progress, the book, the exercises and the runs."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class BookPart:
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Yield every file of the page, beginning with the first page. `costs` is what labs on AWS have cost, or None if there were
-    none."""
+    """Yield every file of the page, beginning with the first page. `costs` is the cost of labs on AWS, or None if there were no
+    such labs."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
@@ -130,7 +130,7 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
 
 
 def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
-    """Return the page of an exercise: what `show` says about it, and its runs."""
+    """Return the page of an exercise: the contents of `show`, and the exercise's runs."""
     open_parts, answers, signs = still_open(context, exercise)
     part_blocks = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)

@@ -1,4 +1,4 @@
-"""A plot of a manifest as SVG in a page, in the page's colours. The value of the point under the pointer is shown."""
+"""Draw a plot of the manifest as SVG in the page's colours. When the pointer is over a mark, the mark's value is shown."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield what the course's authors measured on a GPU: dashed lines with hollow marks, in the colour of the run's line."""
+    """Yield the points that the course's authors measured on a GPU, as dashed lines with hollow marks in the colour of the
+    run's line."""
     for label, points in data.recorded.items():
         index = data.labels.index(label) if label in data.labels else len(data.labels)
         if plot.kind == "line" and plot.connect:

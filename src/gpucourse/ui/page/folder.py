@@ -1,5 +1,5 @@
-"""The folder of the page: written next to the old one, which it then replaces as a whole, so that a reader never sees half of
-it."""
+"""Write the folder of the page. The new folder is written next to the old one and then replaces it, so that a reader never sees
+half a page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gpucourse.errors import UsageError
 from gpucourse.storage import storing
 
 MARK = ".gpucourse-page"
-"""The file that marks a folder as written by `open`, which may therefore write it again."""
+"""The file that marks a folder as written by `open`, so that `open` may replace the folder."""
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write all files into `folder`, in place of the earlier page, and return how many there are.
 
-    They are not flushed one by one, because everything can be made again. Raises UsageError if the folder contains something
-    else, and StorageError if it cannot be written.
+    The files are not flushed one by one, because they can be made again. Raises UsageError if the folder contains something
+    other than a page, and StorageError if it cannot be written.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(

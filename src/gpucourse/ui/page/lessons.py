@@ -1,4 +1,4 @@
-"""Lessons as HTML: CommonMark with tables. HTML in a lesson is shown as text, and its pictures are embedded in the page."""
+"""Render lessons (CommonMark with tables) as HTML. HTML in a lesson is shown as text, and pictures are embedded in the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pictures = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading, the anchor that links to it, and the words below it."""
+    """A heading, the anchor that links to it, and the text below it."""
 
     id: str
     title: str
@@ -59,7 +59,7 @@ def _parser() -> MarkdownIt:
 
 
 def _mark_headings(tokens: Sequence[Token]) -> tuple[Section, ...]:
-    """Give every heading an id, and return the headings, each with the words up to the next one."""
+    """Give every heading an id, and return the headings, each with the text up to the next heading."""
     headings: list[Section] = []
     words: list[list[str]] = []
     for index, token in enumerate(tokens):
@@ -89,7 +89,8 @@ def _text_of(token: Token) -> str:
 def _render_image(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
 ) -> str:
-    """Return a picture embedded in the page. As an image, its file runs no script and loads nothing from elsewhere."""
+    """Return a picture embedded in the page as an image. A browser runs no script in such an image, and loads nothing for
+    it."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     kind = KINDS.get(source.rpartition(".")[2])

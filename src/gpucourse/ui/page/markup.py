@@ -50,8 +50,8 @@ def environment() -> Environment:
 
 
 def _make_harmless(value: object) -> object:
-    """Return a value in the form that a template writes: a text or a cell without control characters. Markup was made from such
-    text."""
+    """Remove control characters from a text or a cell before a template writes it. Markup is unchanged, because it was made
+    from such text."""
     if isinstance(value, Markup) or not isinstance(value, (str, Cell)):
         return value
     return clean(text_of(value))
@@ -68,8 +68,8 @@ def show_seconds(seconds: float | None) -> str:
 
 
 def show_words(content: Content, default: Style = "") -> Markup:
-    """Return a sentence as HTML, with the parts between backticks as code. It has its own style, or `default` if it has
-    none."""
+    """Return a sentence as HTML, with the parts between backticks as code. A sentence without a style has the style
+    `default`."""
     words, style = html.mark_code(clean(text_of(content))), style_of(content, default)
     return Markup('<span class="{}">{}</span>').format(style, words) if style else words
 

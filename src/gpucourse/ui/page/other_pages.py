@@ -79,7 +79,7 @@ def build_sweeps(content: PageContent) -> File:
 
 
 def build_costs(content: PageContent, costs: Cost | None) -> File:
-    """Return the page about what labs have cost, with the receipt of each destroy, the newest first."""
+    """Return the page of costs, with the receipt of each destroy, the newest first."""
     nothing = View(blocks=[Paragraph("Nothing has cost money: no lab on AWS was ever deployed from here.")])
     views = [cost(costs) if costs else nothing]
     receipts = [

@@ -31,7 +31,7 @@ from gpucourse.ui.views.words import state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds
 
 FOLDED_BYTES = 256 << 10
-"""The largest size of all logs together, in bytes, at which they are also shown folded: a line that several ranks wrote appears
+"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears
 once."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -45,7 +45,8 @@ def place_of(record: RunRecord) -> str:
 
 
 def _make_safe(name: str) -> str:
-    """Return the name if it is plain, otherwise its digest, because a name from outside may have a meaning in an address."""
+    """Return the name if it is plain, otherwise its digest, because characters of a name from outside may have a meaning in an
+    address."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -110,7 +111,7 @@ def _format_moment(moment: str) -> str:
 
 
 def _summarize(record: RunRecord) -> list[Block]:
-    """Return what a screen says about a run, when and where it ran, and how long each phase took."""
+    """Return the summary of a run: its result, when and where it ran, and how long each phase took."""
     about = [
         ("warning", Cell(record.split_world or "", "warn")),
         *summary(record).pairs,
@@ -118,7 +119,7 @@ def _summarize(record: RunRecord) -> list[Block]:
         ("began", f"{_format_moment(record.created)} UTC"),
         ("lab", f"{record.stack} (mode: {record.mode})"),
         ("drill", "a fault was injected on purpose" if record.drill else ""),
-        ("profiler", "it ran under the profiler, so it gives no points" if record.profiled else ""),
+        ("profiler", "it ran under the profiler, so it earns no points" if record.profiled else ""),
         ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
         ("gpucourse", record.gpucourse),
     ]

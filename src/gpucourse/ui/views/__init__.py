@@ -1,1 +1,1 @@
-"""The output of each command: plain functions from the objects of the course to a `View`. Nothing here draws."""
+"""Plain functions that turn the objects of the course into a `View`, the output of a command. Nothing here draws."""

@@ -33,7 +33,7 @@ def answers(
     exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "", next_step: str = ""
 ) -> View:
     """Show every question of an exercise with the result of its answer, and the explanations. `next_step` is the command that
-    `next` names."""
+    `gpucourse next` suggests."""
     described = facts(((result.id, result.look_for) for result in results), title=_GOOD)
     open_ones = [result.id for result in results if result.verdict == "open" and result.kind != "mutation"]
     mutations = [

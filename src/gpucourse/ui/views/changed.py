@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def change_result(change: ChangeResult, next_step: str = "") -> View:
-    """Show every change in a sentence, then what did not go well. `next_step` is the command that `next` names."""
+    """Show every change in a sentence, then the warnings. `next_step` is the command that `gpucourse next` suggests."""
     return View(
         headline=Cell(f"{UNICODE.good} {change.title}", "good"),
         blocks=[

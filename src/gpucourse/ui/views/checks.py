@@ -56,7 +56,8 @@ def _find_reason(check: CheckResult) -> str:
 
 
 def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
-    """Return a line with the hint for each of the first checks that did not pass, and the number of the others."""
+    """Return a line for each of the first `limit` checks that did not pass, with its hint, and the number of the other failed
+    checks."""
     lines: list[Cell] = []
     failed_checks = _list_failed(verdict)
     for check in failed_checks[:limit]:

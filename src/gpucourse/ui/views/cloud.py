@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote that is shown before the person agrees."""
+"""Show the quote of labs that cost money, before the person agrees."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def quote(proposal: PricedProposal, *, command: str = "") -> View:
-    """Show what is about to be built, what it costs (each item per hour, until its deadline, and for the module's usual time),
-    and what is left of the budget.
+    """Show what would be built, what it costs, and what is left of the budget. Costs are shown for each item per hour, until
+    the deadline, and for the module's usual time.
 
-    `command` is the command that builds it, if the quote is only a preview.
+    `command` is the command that builds the lab, if the quote is only a preview.
     """
     plans = proposal.plans
     blocks: list[Block] = []
@@ -97,8 +97,8 @@ def _others(siblings: Sequence[Sibling]) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """Return the findings of the preflight that do not stop the lab. The price is shown above; a fault of the backstop is
-    reported after it has been tried."""
+    """Return the findings of the preflight that do not stop the lab. Prices are left out, because they are shown above. Faults
+    of the backstop are left out, because they are reported after it has been tried."""
     texts = [
         f"{finding.what}: {finding.detail}"
         for finding in findings

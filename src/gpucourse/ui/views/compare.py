@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def compare(result: Comparison, next_step: str = "") -> View:
-    """Show what is compared, its tables, what the differences mean, and where the charts are. `next_step` is the command that
-    `next` names."""
+    """Show which runs are compared, their tables, what the differences mean, and where the charts are. `next_step` is the
+    command that `gpucourse next` suggests."""
     blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]

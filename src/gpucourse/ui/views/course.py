@@ -130,7 +130,7 @@ def exercise(
     """Show an exercise: the goal, what to do, what can be changed, the questions and checks, how to start it, and what is still
     open.
 
-    `answers` are the learner's, one for each question; `part_blocks` describes the parts that the learner writes.
+    `answers` has the learner's answer to each question; `part_blocks` describes the parts that the learner writes.
     """
     handed_in = [(deliverable.title, deliverable.source) for deliverable in exercise.deliverables]
     blocks: list[Block] = [
@@ -197,14 +197,14 @@ def _sign(value: bool | None) -> Cell:
 
 
 def _sign_line(signs: Signs) -> str:
-    """Return all signs that an exercise has, with their words, on one line."""
+    """Return the signs of an exercise, each with its word, on one line."""
     values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered))
     return "  ".join(f"{_sign(value).text} {word}" for word, value in values if value is not None)
 
 
 def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
-    """Return a table of every exercise with its time and progress. `signs` says whether each has run, is written, and is
-    answered."""
+    """Return a table of every exercise with its time and progress. `signs` says for each exercise whether it has run, its part
+    is written, and its questions are answered."""
     columns: list[Column | str] = [strong(""), wrapped("exercise"), right("min")]
     columns += ["ran", "yours", "answered"] if signs else ["progress"]
     rows = [

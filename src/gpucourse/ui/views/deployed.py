@@ -1,4 +1,4 @@
-"""A lab that was deployed, on the screen: its nodes, its cost and deadline, and how to get in."""
+"""Show a lab that was deployed: its nodes, its cost and deadline, and how to log in."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
-    """Show what is deployed now, how to get in and what to type next; on AWS, show the cost and the deadline as well. With
-    `whole`, also show the stack, Terraform, the SSH configuration and the zones without room."""
+    """Show the deployed lab, how to log in, and what to type next. For a lab on AWS, show the cost and the deadline as well.
+    With `whole`, also show the stack, Terraform, the SSH configuration and the zones without room."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = _list_facts(result, ssh_config, whole=whole)
@@ -39,7 +39,7 @@ def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *
 
 
 def _list_facts(result: DeployResult, ssh_config: Path, *, whole: bool) -> dict[str, Content]:
-    """Return what a deploy made and how to get in; some values may be empty."""
+    """Return the facts about a deployed lab, and how to log in. Some values may be empty."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
@@ -58,7 +58,7 @@ def _list_facts(result: DeployResult, ssh_config: Path, *, whole: bool) -> dict[
 
 
 def _list_brief(about: Mapping[str, Content], cloud: Cloud) -> list[tuple[str, Content]]:
-    """Return the nodes, their cost and deadline, and either how to get in or what is wrong with the lab."""
+    """Return the nodes, their cost and deadline, and either how to log in or what is wrong with the lab."""
     remaining = format_seconds(max(0.0, -seconds_since(cloud.expires)))
     price = f"{hourly(Decimal(cloud.usd_per_hour))}; " if cloud.usd_per_hour else ""
     problems: dict[str, Content] = {

@@ -20,8 +20,8 @@ _COLLECTED = "will be stopped, and its outputs collected"
 def destroy_preview(
     labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), free_labs: int = 0, discard: bool = False
 ) -> View:
-    """Show every lab that costs money, what it costs per hour and has cost so far, the runs that end with it, and resources
-    that belong to no recorded lab."""
+    """Show what a destroy would remove: every lab that costs money, with its costs and runs, and resources that belong to no
+    recorded lab."""
     columns: list[Column | str] = ["stack", wrapped("module"), right("nodes"), right("age"), right("costs"), right("so far")]
     rows = [
         (

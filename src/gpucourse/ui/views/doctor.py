@@ -1,5 +1,4 @@
-"""The obstacles to the course, on the screen: on this machine, in an AWS account and in its quotas. Also the cost of the course
-there."""
+"""Show what would stop the course on this machine, in an AWS account and in its quotas, and what the course costs there."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> View:
     """Show everything that was examined on this machine for a module, and how to repair what is wrong. If nothing is missing,
-    also show `next_step`, the command that `next` names, and the command that deploys the `module`."""
+    also show `next_step`, the command that `gpucourse next` suggests, and the command that deploys the module."""
     ready = _is_ready(findings)
     deploy = f"gpucourse deploy {module}"
     lab = [f"The lab: {deploy}"] if ready and module and deploy != next_step else []
@@ -37,7 +36,7 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
 
 def account(examined: PreflightReport, next_step: str = "") -> View:
     """Show everything that was examined in the account, what the course costs there, and how to repair what is wrong. If
-    nothing is missing, also show `next_step`, the command that `next` names."""
+    nothing is missing, also show `next_step`, the command that `gpucourse next` suggests."""
     sources = Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim")
     ready = _is_ready(examined.findings)
     lab = [f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws"] if ready else []
@@ -93,7 +92,7 @@ def _findings(findings: Sequence[Finding]) -> list[Block]:
 
 
 def _commands(subjects: str, mend: str) -> Block:
-    """Return several commands to copy, one per line, below the person who should type them."""
+    """Return several commands to copy, one per line, after a comment that says who should type them."""
     account, _, commands = mend.rpartition(": aws ")
     lines = f"aws {commands}".split(" && ") if account else mend.split(" && ")
     return Code("\n".join(([f"# {account}"] if account else []) + lines), title=f"How to fix it: {subjects}")

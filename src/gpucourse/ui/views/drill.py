@@ -40,7 +40,7 @@ def drill(record: RunRecord) -> View:
 
 
 def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
-    """Show the result of a diagnosis. A right one is shown with the coach's explanation."""
+    """Show the result of a diagnosis, with the coach's explanation if the diagnosis is right."""
     blocks = [*checks(verdict), *diagnoses(record.diagnoses)]
     return View(title=f"{record.exercise}  drill {record.id}", blocks=blocks, mode=record.mode)
 

@@ -37,15 +37,15 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves. If there is no run, the note of their pieces is NO_RUN."""
+"""The kinds of evidence that a run leaves. Without a run, their pieces have the note NO_RUN."""
 
 
 def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
     """Show the rows of the rubric with their points, the evidence for them, and what is missing.
 
-    Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file with the work, if a reviewer sees
-    it. `subject` is the exercise or module that the grade was narrowed to: all of its rows are shown, and for an exercise
-    everything that is missing is named.
+    Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file of the bundle, if a reviewer opened
+    one. `subject` is the exercise or module that was asked for. All rows of a subject are shown, and everything that is missing
+    in an exercise is named.
     """
     listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
     blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
@@ -74,8 +74,7 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
 
 
 def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
-    """Show a bundle on another machine: who handed in what and when, whether it was changed, and the points counted on this
-    machine."""
+    """Show a bundle: who handed it in and when, whether it was changed, and its points as counted on this machine."""
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
@@ -97,8 +96,8 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
 
 
 def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
-    """Show a row for every bundle of a class, sorted by name: points, what waits for a review, the progress, and what was
-    edited."""
+    """Show a row for every bundle of a class, sorted by name, with the points, the points that wait for a review, the progress,
+    and the edits."""
     rows: list[Sequence[Content]] = []
     ordered = sorted(bundles, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
     for item in ordered:
@@ -145,7 +144,7 @@ def edits(bundle: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or no run counts; no part was handed in.")
+    none = Paragraph("No file of the run that counts was edited, or there is no such run. No part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 
@@ -210,7 +209,7 @@ def pending_answer(waiting: Pending, number: int, of: int) -> View:
 
 
 Edits = Mapping[str, Sequence["FileEdit"]]
-"""The edited files, by the exercise's number."""
+"""The edited files of each exercise, by the exercise's number."""
 
 
 def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
@@ -251,8 +250,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade) -> str:
-    """Return `17.5 of 25 points and 0 of 10 as a bonus`. Modules that are scored separately are named at the end, or alone if
-    there are no other points."""
+    """Return the total, such as `17.5 of 25 points and 0 of 10 as a bonus`. The points of modules that are scored separately
+    come last."""
     separate_parts = [part for part in result.parts if part.counts == "own" and part.here]
     none_counts = not separate_parts and not result.bonus_points
     parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
@@ -285,7 +284,7 @@ def _part(part: PartScore, *, name_missing: bool = False) -> Block:
 
 
 def _is_begun(part: PartScore, result: Grade) -> bool:
-    """Return whether there is anything to show for a module: a run, even one that cannot count, a part, an answer, or changed
+    """Return whether there is anything to show for a module: a run (even if it cannot count), a part, an answer, or changed
     files."""
     pieces = [piece for row in part.rows for piece in row.pieces]
     signs = [result.signs[name] for name in {piece.exercise for piece in pieces} & set(result.signs)]
@@ -298,7 +297,8 @@ def _is_begun(part: PartScore, result: Grade) -> bool:
 
 
 def _name_modules(modules: Sequence[str]) -> str:
-    """Return `module 3. Its`, or `modules 1, 2 and B. Their`."""
+    """Return the end of a sentence that names the modules, and the first word of the next sentence: `module 3. Its`, or
+    `modules 1, 2 and B. Their`."""
     *first, last = modules
     return f"modules {', '.join(first)} and {last}. Their" if first else f"module {last}. Its"
 
@@ -311,8 +311,8 @@ def _row(row: RowScore, missing: str) -> Sequence[Content]:
 
 
 def _say_edited(graded_bundle: GradedBundle) -> str:
-    """Return the exercises with edited scripts of the course, each with the number of lines, or an empty text if there are
-    none."""
+    """Return the exercises in which scripts of the course were edited, each with the number of lines, and the command that
+    shows the edits. Return an empty text if there are no edits."""
     line_counts = {
         name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded_bundle.edits.items()
     }
@@ -324,8 +324,8 @@ def _say_edited(graded_bundle: GradedBundle) -> str:
 
 
 def _say_learner_judged(graded_bundle: GradedBundle) -> str:
-    """Return the parts that only the learner's computer judged, and how to judge them again, or an empty text if there are
-    none."""
+    """Return the parts that only the learner's computer judged, and the command that judges them again. Return an empty text if
+    there are no such parts."""
     if not (part_names := _name_learner_judged(graded_bundle.grade, graded_bundle.grade.learner_judged)):
         return ""
     command = f"gpucourse grade --rerun {shlex.quote(str(graded_bundle.bundle.path))}"
@@ -339,8 +339,8 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
-    """Return `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, nothing else is named, because everything else
-    comes after the run. It is left out if this row lacks nothing from it, such as a part that was judged without a run."""
+    """Return what a row lacks, such as `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, only the run is
+    named, because everything else comes after it. An exercise from which the row lacks nothing is left out."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     missing = list_missing(pieces)

@@ -32,7 +32,7 @@ def deploy_plan(result: DeployResult) -> View:
     actions = count_actions([action for action, _ in result.changes])
     command = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
     command += f" --link {deployment.link}" if deployment.link else ""
-    command = "the same without --dry-run" if deployment.uses_existing_machines else command
+    command = "the same command without --dry-run" if deployment.uses_existing_machines else command
     return View(
         title=f"Plan for module {deployment.module}",
         blocks=[
@@ -61,10 +61,10 @@ def destroy_result(
     deployed_labs: Sequence[Deployment] = (),
     whole: bool = False,
 ) -> View:
-    """Show what each destroy removed, and either the proof that nothing is left or what is left. A lab that left nothing is one
-    line, unless `whole` is set.
+    """Show what each destroy removed, and what is left, if anything. A lab that left nothing is one line, unless `whole` is
+    set.
 
-    Without receipts, show `not_deployed`, which says what is not deployed, and the `deployed_labs`.
+    Without receipts, show `not_deployed`, a sentence about the labs that are not deployed, and the labs that are.
     """
     if not receipts and deployed_labs:
         names = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in deployed_labs)

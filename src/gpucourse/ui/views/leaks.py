@@ -1,4 +1,4 @@
-"""The resources of the course in the account, with those that no record explains."""
+"""The course's resources in an AWS account, including those that no record explains."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _about(thing: CloudResource, course: str) -> Iterator[str]:
 
 
 def _labs(things: Sequence[ScannedResource]) -> list[str]:
-    """Return one line per lab: how many of its resources exist, and until when."""
+    """Return one line per lab: how many instances and resources it has, its owner, and its deadline."""
     by_stack: dict[str, list[ScannedResource]] = {}
     for thing in things:
         by_stack.setdefault(thing.stack, []).append(thing)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpucourse.runs.run_module import ExerciseRun
 
 EVERY_VALUE = "Every value"
-"""The title of a sweep's table that shows no more than the list of its points."""
+"""The title of a sweep's table when the table only lists the sweep's points."""
 
 
 def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:

@@ -28,10 +28,10 @@ SLOW_S = 3.0
 
 
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
-    """Show what `try` found: for each part its verdict, the reason, the place, what it printed, and what to do next.
+    """Show for each part its verdict, the reason, the file, the part's output, and what to do next.
 
-    `next_step` is the command that `next` names, if every part is right. `watched` means that a saved file is judged without a
-    command.
+    `next_step` is the command that `gpucourse next` suggests, if every part is right. With `watched`, saved files are judged
+    without a command.
     """
     longest_wait_s = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(longest_wait_s)}. gpucourse watch {exercise.id} keeps torch ready between saves."
@@ -78,8 +78,8 @@ def _shorten(output: str) -> str:
 
 
 def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
-    """Return the parts to show below a run's result. If one is not right yet, the last line says what to do. `files` has the
-    learner's files, by the part's id."""
+    """Return the parts to show below a run's result. If a part is not right yet, the last line says what to do. `files` maps
+    each part's id to the learner's file."""
     rows: list[tuple[str, Content]] = []
     for result in results:
         word, style = WORDS[result.verdict]

@@ -18,8 +18,8 @@ BY_HAND = (
     "time."
 )
 BATCH_BY_HAND = (
-    "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
-    "save each file shown here next to work/, under its name, and type the command there."
+    "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it. Copy the pushed files to work/. "
+    "Save each file shown here next to work/, under its name, and type the command there."
 )
 SESSION_BY_HAND = "By hand: gpucourse ssh {module} opens a terminal on that node."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

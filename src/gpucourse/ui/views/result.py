@@ -36,7 +36,7 @@ LINES = 25
 _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 WHOLE_ROWS = 12
-"""The largest number of rows of a table that is always shown whole."""
+"""A table with at most this many rows is always shown whole."""
 MIN_ROWS = 3
 JOBS = 6
 
@@ -51,7 +51,7 @@ def result(
     prediction: PredictionResult | None = None,
     next_step: str = "",
 ) -> View:
-    """Show how a run went. `prediction` is the learner's. `next_step` is the command that `next` names.
+    """Show how a run went. `next_step` is the command that `gpucourse next` suggests.
 
     For a run of the learner's own script, nothing that the exercise requires is shown.
     """
@@ -79,8 +79,8 @@ def result(
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
-    """Show what `check` found in a few lines: the first check that did not pass, the number of others, and parts that are not
-    right."""
+    """Show in a few lines what `check` found: the first check that did not pass, the number of other failed checks, and parts
+    that are not right."""
     lines = list_failed_checks(verdict, 1)
     open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
     wrong_parts = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
@@ -106,7 +106,8 @@ def show_started(record: RunRecord) -> View:
 
 
 def show_cancelled(record: RunRecord, next_step: str) -> View:
-    """Show how a run ended after `cancel`, and where its logs are. `next_step` is the command that `next` names."""
+    """Show how a run ended after `cancel`, and where its logs are. `next_step` is the command that `gpucourse next`
+    suggests."""
     headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
     footer = f"Its logs: gpucourse logs {record.id}"
     return View(headline=headline, footer=[footer], mode=record.mode, next=_next(record, next_step))
@@ -131,7 +132,8 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
 
 
 def describe_own(record: RunRecord) -> str:
-    """Return what a run of the learner's own script counts for, or an empty text for other runs."""
+    """Return the sentence that a run of the learner's own script counts for no exercise, and how it is judged. Return an empty
+    text for other runs."""
     if not record.own_script:
         return ""
     return f"for no exercise: your own script is judged by its exit code{' and its checks' if record.checks else ''}"
@@ -237,8 +239,8 @@ def _choose_rows(part: Table, row_count: int) -> Table:
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
-    """Yield for each row whether it matters. It does if it is the learner's, if it says `false`, or if it differs from 0 in a
-    column where most rows do not."""
+    """Yield for each row whether it matters: it is the learner's, it contains `false`, or it is not 0 in a column in which most
+    rows are 0."""
     texts = [[text_of(content) for content in row] for row in part.rows]
     mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
     for row in texts:
@@ -259,8 +261,7 @@ def _facts(
     *,
     brief: bool,
 ) -> Facts:
-    """Return the learner's part and prediction, where the pictures are, and how to see the rest. With `brief`, use fewer
-    lines."""
+    """Return the learner's part and prediction, where the pictures are, and how to see more. With `brief`, use fewer lines."""
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
@@ -316,5 +317,6 @@ def _prediction(prediction: PredictionResult) -> Cell:
 
 
 def _next(record: RunRecord, next_step: str) -> str:
-    """Return the command that `next` names or, for a drill or the learner's own script, the command for this run."""
+    """Return the command that `gpucourse next` suggests. For a drill or the learner's own script, return the command for this
+    run instead."""
     return record.advice if record.own_script or record.drill or not next_step else next_step

@@ -60,9 +60,8 @@ def details(
     part_files: Mapping[str, Path] | None = None,
     next_step: str = "",
 ) -> View:
-    """Show everything about a run. `deliverables` is the folder that this run's results were copied to. `part_files` has the
-    learner's own parts, by the part's id. `views.result.result` makes the title, the headline and `next` from the other
-    arguments."""
+    """Show everything about a run. `deliverables` is the folder to which this run's results were copied. `part_files` maps each
+    part's id to the learner's own file. The title, the headline and `next` come from `views.result.result`."""
     brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
         exercise = metrics = deliverables = None
@@ -81,7 +80,7 @@ def details(
         blocks.extend(checks(verdict))
     if record.profiled:
         blocks.append(
-            Paragraph("The run gives no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
+            Paragraph("The run earns no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
@@ -194,7 +193,7 @@ def _node_exit(node: str, reason: str, code: int, killed_count: int) -> str:
 
 
 def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
-    """Return where everything is, as paths that can be opened."""
+    """Return the paths of the run's folder, logs, outputs, plots and deliverables."""
     count, total = record.output_totals
     names = [item.path for item in record.outputs[:SHOWN]]
     if count > SHOWN:

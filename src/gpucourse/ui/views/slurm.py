@@ -70,7 +70,7 @@ def describe_later(record: RunRecord) -> str:
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, are_measured: bool) -> list[Block]:
-    """Return a table of the jobs in Slurm's own words, if the run did not go well and its exercise has no such table."""
+    """Return a table of the jobs as Slurm reports them, unless a table of the exercise already shows them."""
     if record.slurm is None or not record.slurm.jobs:
         return []
     if (
