@@ -1,8 +1,10 @@
-"""The table of AWS error codes: the meaning of each, and what helps. The first row that matches an error is used.
+"""The table of AWS error codes: the meaning of each, and the remedy. The first row that matches an error is used.
 
-A code is a shell pattern (`InvalidAMIID.*`). `needle`, if given, is text that the message must contain, in lower case. `call`,
-if given, is the call that failed, under its name in a policy. `lacks` is the missing permission, for errors whose message does
-not name it.
+A code is a shell pattern (`InvalidAMIID.*`). These fields are optional:
+
+`needle`: text that the message must contain, in lower case.
+`call`: the call that failed, under its name in a policy.
+`lacks`: the missing permission, for errors whose message does not name it.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One row: the codes that it covers, their meaning, the message, and what to type."""
+    """One row: the codes that it covers, their meaning, the message, and the command to type."""
 
     codes: tuple[str, ...]
     kind: FailureKind

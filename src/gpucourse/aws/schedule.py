@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-Each instance has its own EventBridge schedule, because a termination of several instances fails as a whole if one id is
-unknown. The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding: the
-deadline watch on the nodes works without the backstop.
+Each instance has its own EventBridge schedule: a request to terminate several instances fails as a whole if one id is unknown.
+The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding, because the
+deadline on the nodes works without the backstop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def group_name(stack: str) -> str:
 
 
 def permissions() -> dict[str, Any]:
-    """Return the role's permissions: it may end instances of the course, and do nothing else."""
+    """Return the role's permissions: to end instances of the course, and nothing else."""
     document: dict[str, Any] = _role_properties()["Policies"][0]["PolicyDocument"]
     return document
 
@@ -59,10 +59,10 @@ def arm(
     project_tags: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
-    """Let AWS end these instances ten minutes after `expires`; a schedule that exists is moved to that time.
+    """Let AWS end these instances ten minutes after `expires`. Existing schedules are moved to that time.
 
-    `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an error of AWS: the finding says
-    whether the backstop exists.
+    `project_tags`: the stack's tags, with Project, Course and Stack. Never raises for an AWS error: the finding says whether
+    the backstop exists.
     """
     stack = project_tags["Stack"]
 
@@ -88,8 +88,10 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
 
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
-    """Write another deadline into the tags of the stack's schedule group, and of the role that was created for it. Raises the
-    errors of `Account.call`."""
+    """Write another deadline to the tags of the stack's schedule group, and of the stack's own role if it has one.
+
+    Raises the errors of `Account.call`.
+    """
     expires_tag = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
     if group.get("State") == "ACTIVE":
@@ -99,8 +101,10 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
-    """Return when AWS will end each instance of the stack, in UTC; an empty dictionary if there is no backstop. Raises the
-    errors of `Account.call`."""
+    """Return when AWS will end each instance of the stack, in UTC; an empty dictionary if there is no backstop.
+
+    Raises the errors of `Account.call`.
+    """
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
@@ -110,7 +114,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check whether the backstop will work for this identity, as far as can be seen without creating anything."""
+    """Check that the backstop will work for this identity, as far as can be seen without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
@@ -137,7 +141,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
 
 
 def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
-    """Return the shared role if it exists, else the stack's own role, which is created if needed."""
+    """Return the shared role if it exists. Otherwise, return the stack's own role, which is created if needed."""
     arn = _arn(account, ROLE) or _arn(account, role_name(stack))
     if arn:
         return arn
@@ -180,13 +184,13 @@ def _make_group(account: Account, name: str, project_tags: dict[str, str], sleep
 
 
 def _find_group(account: Account, name: str) -> dict[str, Any]:
-    """Return the group of that name, whose State is ACTIVE or DELETING; empty if there is none."""
+    """Return the group of that name; its State is ACTIVE or DELETING. Return an empty dictionary if there is none."""
     groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
     return next((group for group in groups if group["Name"] == name), {})
 
 
 def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: datetime, sleep: Callable[[float], None]) -> str:
-    """Create or move the schedule of each instance; return a sentence about them."""
+    """Create or move the schedule of each instance; return a sentence that says how many instances end, and when."""
     moment = (expires.astimezone(UTC) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")
     for instance in ids:
         target = {
@@ -208,7 +212,7 @@ def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: d
 
 
 def _put(account: Account, parameters: dict[str, Any], sleep: Callable[[float], None]) -> None:
-    """Create the schedule, or change the existing one of that name; retry while AWS does not accept a new role yet."""
+    """Create the schedule, or change the existing one of that name. Try again while AWS does not accept a new role yet."""
     operation = "create_schedule"
     for tries_left in range(_TRIES, -1, -1):
         try:

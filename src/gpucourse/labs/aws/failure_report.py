@@ -1,5 +1,4 @@
-"""Reports after a failed build: what exists now, what it costs, how to take it down, and the error as the failure table words
-it."""
+"""Reports after a failed build: which resources exist now, how much they cost, and how to take them down."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @contextmanager
 def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
-    """Record the deployment before anything is created, and its outcome after the block, whatever happens there.
+    """Record the deployment before anything is created, and its outcome after the block, even if the block fails.
 
-    Errors raised in the block are extended with what exists, what it costs, and how to take it down. `command` is the command
-    that was typed; if nothing was built, the hint says to type it again. An existing lab keeps its market, region and end.
+    The message of an error raised in the block is extended: it also says which resources exist, how much they cost, and how to
+    take them down. `command` is the command that was typed; if nothing was built, the hint repeats it.
     """
     deployments.save(context.paths, deployment, "creating")
     try:
@@ -56,7 +55,8 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
 
 
 def describe_existing(context: Context, deployment: AwsDeployment) -> str:
-    """Query the account, update the ledger, and return a sentence that says what exists of the lab and what it costs."""
+    """Query the account and update the ledger. Return a sentence that says which parts of the lab exist and how much they
+    cost."""
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
@@ -77,8 +77,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
 
 
 def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
-    """Return the error for a failure that no other zone or type can avoid, with the class and the words from the failure
-    table."""
+    """Return the error for a failure that no other zone or type can avoid, in the words of the failure table."""
     problem = failures.sentence(failure)
     if len(attempts) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)
@@ -94,7 +93,7 @@ def format_destroy(deployment: AwsDeployment) -> str:
 
 
 def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
-    """Return whether something was built, according to Terraform's state; the next deploy decides by the same rule."""
+    """Return whether something was built, according to Terraform's state. The next deploy uses the same rule."""
     try:
         return bool(addresses(paths.stack(deployment.stack).state))
     except InfrastructureError:  # the state is damaged, so something was built

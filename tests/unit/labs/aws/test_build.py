@@ -100,7 +100,7 @@ def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
         return Finding(what=schedule.WHAT, state="ok", detail="")
 
     assert [instance.node for instance in build._arm(context, lab, arm=arm, listed_s=0.0)] == ["node0"]
-    assert lab.cloud.backstop == "AWS lists no instance of node1, so no schedule ends it"
+    assert lab.cloud.backstop == "AWS lists no instance for node1, so nothing is scheduled to terminate it at the deadline"
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"),))
     build._arm(context, lab, arm=arm, listed_s=0.0)
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
