@@ -15,7 +15,10 @@ from gpucourse.errors import CloudError
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
-"""Errors that may not occur again at the next request: too many requests, a fault of AWS, an instance that is not listed yet."""
+"""Errors that may not occur again at the next request.
+
+These are too many requests, a fault of AWS, and an instance that is not listed yet.
+"""
 # RFC 8709: 51 bytes, and the first 19 are equal in all keys, so a line into which the kernel wrote does not match.
 _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 

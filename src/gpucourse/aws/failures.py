@@ -75,7 +75,8 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Return the failure that decides what to do. A failure that rules out further attempts outranks all others."""
+    """Return the failure that decides what to do: one that rules out further attempts outranks one that allows another
+    attempt."""
     failures_so_far = list(failures)
     return next(
         (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None

@@ -36,7 +36,7 @@ _METRIC = "UnblendedCost"
 class Rate:
     """The price of one unit in USD per hour, with its source and the day on which it was read (ISO 8601).
 
-    `note`: a restriction of the price, for the user.
+    `note`: a remark about the price, for the user.
     """
 
     usd_per_hour: Decimal

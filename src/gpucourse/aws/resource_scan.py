@@ -41,9 +41,9 @@ def find(
     """Return every resource with the course's tags in these regions (by default, the account's own), in the order of removal.
 
     An empty list proves that nothing is left. A kind that AWS does not let us list is included as one resource with `seen`
-    False. The backstop's schedules and role cost nothing and only end instances: with `strict`, they are included too even if
-    unseen. A region that rejects the credentials while another accepts them is no longer enabled; it counts as one unseen
-    resource. Raises the errors of `Account.call`, except PermissionRefused.
+    False. Unseen schedules and roles of the backstop are included only with `strict`: they cost nothing and only end instances.
+    A region that rejects the credentials while another accepts them is no longer enabled; it counts as one unseen resource.
+    Raises the errors of `Account.call`, except PermissionRefused.
     """
     project_tags = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]

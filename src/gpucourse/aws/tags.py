@@ -60,7 +60,7 @@ def make_expires(expires: datetime) -> list[dict[str, str]]:
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline to the tags of these resources, and to the rules of their security groups.
+    """Write another deadline to the tags of these resources. For a security group, also change the tags of its rules.
 
     Resources without a deadline are left alone. `leaks`, other workspaces and Terraform's next plan read these tags. The
     backstop's tags are changed by another function. Raises the errors of `Account.call`.

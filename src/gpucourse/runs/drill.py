@@ -1,5 +1,4 @@
-"""Breaks an exercise with an injected fault, finds the drill whose fault is not found yet, and judges the learner's
-diagnosis."""
+"""Breaking an exercise with an injected fault, and judging the learner's diagnosis."""
 
 from __future__ import annotations
 
@@ -51,10 +50,10 @@ _HINTS: dict[How, tuple[str, ...]] = {
 
 
 def break_exercise(context: Context, run_request: RunRequest, requested_kind: How | None) -> RunResult:
-    """Run the exercise with a fault in it, chosen at random if `requested_kind` is None. No log and no file of the run shows
-    which fault it is.
+    """Run the exercise with an injected fault, chosen at random if `requested_kind` is None.
 
-    Raises UsageError if nothing can be broken, ExerciseFailed if the fault came too late, and the errors of `run`.
+    No log and no file of the run shows the kind of the fault. Raises UsageError if nothing can be broken, ExerciseFailed if the
+    fault came too late, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
@@ -84,14 +83,13 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 
 
 def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
-    """Return the request for the simulated lab, if there is one. Otherwise return it unchanged; its plan is then refused with a
-    reason."""
+    """Return the request for the simulated lab, if there is one. Otherwise, return it unchanged; its plan is refused later."""
     labs = (lab for lab in deployments.of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
 def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
-    """Return whether the fault shows in how the run ended."""
+    """Return whether the end of the run shows the fault."""
     if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)
     if fault.how == "kill-rank":
@@ -100,8 +98,7 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the verdict shows the coach's diagnosis
-    of the run.
+    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -128,13 +125,13 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
 
 
 def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
-    """Return the newest drill of an exercise if its fault has not been found yet; otherwise return None."""
+    """Return the newest drill of an exercise if its fault has not been found yet; otherwise, return None."""
     newest = _find_newest_drill(paths, exercise_id)
     return newest[0] if newest is not None and not newest[1].is_solved else None
 
 
 def _find_newest_drill(paths: WorkspacePaths, exercise_id: str) -> tuple[RunRecord, InjectedFault] | None:
-    """Return the newest drill of an exercise and its fault; return None if there is no drill or the fault is in the code."""
+    """Return the newest drill of an exercise and its fault. Return None if there is no drill or the fault is in the code."""
     drills = [record for record in runs.every(paths, exercise_id) if record.drill]
     fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
     return (drills[-1], fault) if fault is not None else None

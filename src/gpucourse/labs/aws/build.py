@@ -1,4 +1,4 @@
-"""Building a proposed lab on AWS. If AWS has no capacity, Terraform tries another zone or another instance type."""
+"""Building a proposed lab on AWS. If AWS has no capacity, another zone or another instance type is tried."""
 
 from __future__ import annotations
 
