@@ -30,9 +30,7 @@ COST_EXPLORER = (
     "an administrator of the account opens https://console.aws.amazon.com/costmanagement/home once, which enables it; the "
     "first data takes a day. Until then: gpucourse cost, which does its own accounting"
 )
-ADMINISTRATOR = (
-    "ask someone with administrator rights to do this or to allow it to this identity: the course's policy does not allow it"
-)
+ADMINISTRATOR = "ask an administrator to do this, or to allow this identity to do it: the course's policy does not allow it"
 ATTACHED = (
     "if this identity already has it, a permissions boundary or a policy of the organisation refuses: ask the account's "
     "administrator"
@@ -64,7 +62,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("InvalidParameterCombination",),
         "account",
-        "this account is on AWS's Free plan, which starts no GPU instance",
+        "this account is on AWS's Free plan, which does not allow GPU instances",
         "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account",
         needle="free tier",
     ),
@@ -239,14 +237,14 @@ ROWS: tuple[FailureRow, ...] = (
         ("ValidationException",),
         "role",
         "EventBridge Scheduler may not assume the role that ends the instances, or does not know it yet",
-        "a new role is known everywhere within minutes: type the command again; an older one lacks the trust policy of the "
-        "file for administrators: gpucourse doctor --setup prints it",
+        "if the role is new, AWS accepts it within minutes: type the command again. If it is older, it lacks the trust policy "
+        "in the file for administrators: gpucourse doctor --setup prints that file",
         needle=ROLE_NOT_TAKEN,
     ),
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
-        "something with that name already exists, or the account may not have more of it",
+        "something with that name already exists, or the account may not have another of its kind",
         LEAKS,
     ),
     FailureRow(

@@ -37,7 +37,9 @@ _OPEN_BILLING = (
     "the root user opens this page once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to "
     "Billing information', Activate; this identity needs the policy that gpucourse doctor --policy prints"
 )
-_MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file for a budget that sends mail"
+_MAKE_BUDGET = (
+    "the account's administrator does this once: gpucourse doctor --setup prints the file for a budget that sends mail"
+)
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
 _FREE = "meanwhile, free of charge: --target here on a laptop with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
@@ -198,7 +200,7 @@ def find_plan(facts: LabEnvironment) -> Verdict:
     credit = answer.get("accountPlanRemainingCredits") or {}
     rest_of_credits = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
     if kind == "FREE":
-        return "missing", f"Free plan{rest_of_credits}: it starts no GPU instance, not even a t3.medium", _UPGRADE
+        return "missing", f"Free plan{rest_of_credits}: it allows no GPU instance, and not even a t3.medium", _UPGRADE
     if status == "EXPIRED":
         return "missing", "the account's plan has expired", _UPGRADE
     if kind == "PAID":
@@ -255,7 +257,7 @@ def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdi
     `first`: the name of that first use, for the message.
     """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
-        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity may"
+        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity is allowed to"
         return "warning", detail, mend
     return "ok", role, ""
 
@@ -404,7 +406,7 @@ def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
         expired_count = sum(map(_is_expired, leftovers))
-        detail = f"{len(leftovers)} resources of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
+        detail = f"{len(leftovers)} resources of {len(stacks)} lab(s) without a record in this workspace ({', '.join(stacks)})"
         detail += f"; {expired_count} past their deadline" if expired_count else ""
         findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):

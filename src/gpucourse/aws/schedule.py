@@ -23,7 +23,10 @@ from gpucourse.model.cloud import Finding
 AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH = "gpucourse-backstop", "/gpucourse/"
-SET_UP = "for the account's administrator, once: gpucourse doctor --setup prints the file that creates the backstop's role"
+SET_UP = (
+    "the account's administrator does this once: gpucourse doctor --setup prints the file that creates the role with which AWS "
+    "itself ends labs (the backstop)"
+)
 _TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # follows the partition, which is the role's
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 
@@ -122,7 +125,7 @@ def readiness(account: Account) -> Finding:
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=SET_UP)
     if not role_arn:
-        detail = f"there is no role {ROLE}; deploy creates one for the lab if this identity may; otherwise the lab has none"
+        detail = f"there is no role {ROLE}; deploy creates one for the lab, if this identity is allowed to"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 

@@ -76,7 +76,7 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     if not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
-            f"the fault had no effect on run {record.id}: the run was over before it, or ended for another reason",
+            f"the fault had no effect on run {record.id}: the run ended before the fault, or for another reason",
             hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
         )
     return ran
@@ -183,7 +183,7 @@ def _slow(record: RunRecord, fault: InjectedFault) -> Diagnosis:
         "pace, and the "
         "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
         "clusters.",
-        next=f"gpucourse logs {record.id} --times: whose lines come late? Then what each rank needs for a step without "
-        f"communication",
+        next=f"gpucourse logs {record.id} --times: whose lines come late? Then compare how long each rank takes for a step "
+        f"without communication",
         ranks=[] if fault.rank is None else [fault.rank],
     )

@@ -76,7 +76,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
         raise Interrupted(problem, hint=hint) from error
     except UnreachableError as error:
         kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-        discard = f"gpucourse destroy {record.module} --discard destroys the lab without it"
+        discard = f"gpucourse destroy {record.module} --discard destroys the lab without these outputs"
         raise kind(f"{problem}: {error.what}", hint=f"{hint}; {discard}") from error
     return FollowedRun(record=record, verdict=verdict)
 

@@ -179,7 +179,7 @@ def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     if deployed < intended and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
         verb = "is" if deployed == 1 else "are"
-        text = f"{exercise.id} is meant for {intended} nodes, and {deployed} {verb} deployed; more: {more}"
+        text = f"{exercise.id} is meant for {intended} nodes, but only {deployed} {verb} deployed; to deploy more: {more}"
         watch(Note(text=text, level="warning"))
 
 

@@ -62,7 +62,7 @@ def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | Non
         text = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
         context.watch(Note(text=text, level="warning"))
         return None
-    context.watch(Note(text=f"{part.file} is right, and is submitted unchanged"))
+    context.watch(Note(text=f"{part.file} is correct and will be submitted unchanged"))
     return _read(part, file.read_text(encoding="utf-8"))
 
 

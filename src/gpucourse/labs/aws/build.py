@@ -179,7 +179,7 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     if remaining:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
-            f"what the failed attempt at {stack} left could not be removed, so no other attempt is made: {names}",
+            f"the failed attempt at {stack} left resources that could not be removed, so there is no other attempt: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
@@ -246,7 +246,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     else:
         if not survivors:
             return
-        problem = f"EC2 says that it keeps {', '.join(survivors)}, stopped, after powering off: its disk would cost money"
+        problem = f"after powering off, EC2 would keep {', '.join(survivors)} as a stopped instance whose disk costs money"
         mend = ""
     if fresh:
         _remove_refused(context, lab, problem)

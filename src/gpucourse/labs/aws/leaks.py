@@ -186,7 +186,7 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
     if not used_regions:
         return []
     uids = {deployment.uid for deployment in deployments.every(context.paths)}
-    with stage(context.watch, "untracked", f"looking for resources that are on no record in {', '.join(used_regions)}"):
+    with stage(context.watch, "untracked", f"looking in {', '.join(used_regions)} for resources that no record lists"):
         resources = resource_scan.find(
             Account(used_regions[0], context.environ), course=context.workspace.id, regions=used_regions
         )

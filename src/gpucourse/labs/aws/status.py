@@ -81,7 +81,8 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
     return Health(
         labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
         warnings=[
-            f"{vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace is on no record: gpucourse leaks"
+            f"{vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) belongs to this workspace, but no record lists it: "
+            "gpucourse leaks"
             for vm in all_instances
             if vm.alive and vm.stack not in recorded
         ],
