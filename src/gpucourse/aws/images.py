@@ -1,4 +1,4 @@
-"""The machine images that a node can start from, from AWS's public parameters, best first. Terraform uses the same list."""
+"""The machine images that a node can start from, best first, found by AWS's public parameters. Terraform uses the same list."""
 
 from __future__ import annotations
 

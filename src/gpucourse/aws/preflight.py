@@ -384,7 +384,7 @@ def _image_kind(instance_type: str) -> ImageKind:
 
 
 def find_network_room(facts: LabEnvironment) -> Verdict:
-    """Check that the region has room for one more VPC: each lab needs its own."""
+    """Check that the region has room for one more VPC: each lab needs a VPC of its own."""
     account, count = facts.account, quota.count_networks(facts.account)
     try:
         limit = quota.limit(account, quota.VPCS, "vpc")

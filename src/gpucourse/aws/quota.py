@@ -88,7 +88,10 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
 
 
 def in_use(account: Account) -> dict[str, int]:
-    """Return how many vCPUs all instances of the account use in this region, by quota code. Not only the course's count."""
+    """Return how many vCPUs all instances of the account use in this region, by quota code.
+
+    Instances that do not belong to the course count, too.
+    """
     vcpus: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):

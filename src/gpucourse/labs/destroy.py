@@ -108,7 +108,7 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """Return the current and past costs of those of these labs that cost money."""
+    """Return the current and past costs of these labs. Labs that cost nothing are left out."""
     return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 

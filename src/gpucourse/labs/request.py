@@ -16,7 +16,7 @@ class DeployRequest:
 
     `link`, `unpack_slurm`: only for simulated nodes.
     `gpu` to `over_budget`: only for labs that cost money.
-    `hosts` to `on_login_node`: only for machines that exist already. `trust`: fingerprints of host keys that the learner
+    `hosts` to `on_login_node`: only for machines that exist already. `trust` lists fingerprints of host keys that the learner
     trusts.
     """
 

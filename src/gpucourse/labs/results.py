@@ -221,7 +221,7 @@ class ShortQuota:
 
 @dataclass(frozen=True, kw_only=True)
 class Stranger:
-    """A machine that is not in the learner's known hosts, as it was typed, with the fingerprint of its key."""
+    """A machine that is not in the learner's known hosts: its name as typed, and the fingerprint of its key."""
 
     typed: str
     fingerprint: str

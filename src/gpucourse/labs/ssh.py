@@ -47,7 +47,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """The learner's answer to the question whether to add the Include line. It is asked only once."""
+    """The learner's answer to the question whether to add the Include line. The question is asked only once."""
 
     version: int = 1
     wanted: bool

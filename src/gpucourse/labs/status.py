@@ -51,7 +51,7 @@ class Status:
 
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
-    """Return every stack of the workspace. `ask_nodes`: also query the nodes themselves, if a target can do that."""
+    """Return every stack of the workspace. With `ask_nodes`, also query the nodes themselves, if the target supports it."""
     records, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]

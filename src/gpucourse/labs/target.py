@@ -181,7 +181,7 @@ class HasClock(Protocol):
         ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return the current and past costs of those of these labs that are on this target."""
+        """Return the current and past costs of these labs. Labs on other targets are left out."""
         ...
 
 

@@ -38,7 +38,11 @@ LIMIT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDiagnosis:
-    """A diagnosis that was judged. `hint`: set if it is wrong; `fault`: the fault with its explanation, if it is right."""
+    """A diagnosis that was judged.
+
+    `fault`: the fault with its explanation, if the diagnosis is right.
+    `hint`: a hint, if the diagnosis is wrong.
+    """
 
     right: bool
     fault: CodeFault | None

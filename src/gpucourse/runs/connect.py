@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RUNS_AT_ONCE = 6
 """The number of runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection.
-A connection has eight channels; two are left for questions about ranks."""
+A connection has eight channels; two are left for queries about ranks."""
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
 _NO_PROGRAM = 127  # the exit code of a shell for an unknown program

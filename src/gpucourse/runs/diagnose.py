@@ -89,7 +89,8 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
 
 
 def _join_command(plan: StoredPlan) -> str:
-    """Return the environment and the command line of the first node. The other nodes' differ only in the number of the node."""
+    """Return the environment and the command line of the first node. The other nodes' commands differ only in the node's
+    number."""
     if not plan.commands:
         return ""
     first = plan.commands[0]

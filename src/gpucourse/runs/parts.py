@@ -49,7 +49,7 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def make_doubtful(result: PartResult, objection: str) -> PartResult:
-    """Return a passed result as one that could not be judged; `objection` is the reason."""
+    """Return the passed result, changed to `error`. `objection`: the reason."""
     return replace(result, verdict="error", says=objection)
 
 
@@ -297,7 +297,7 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Return why a file cannot be a part that a person wrote, as a name and a sentence. Return None if it can be."""
+    """Return why a file cannot be a part that a person wrote, as a name and a sentence. Return None if it can."""
     try:
         about = file.stat()
     except OSError as error:

@@ -65,7 +65,7 @@ class Budget:
 
 
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """Return the budget, with a reservation for what all labs except these stacks will still cost."""
+    """Return the budget. The expected costs of all labs except these stacks are reserved."""
     budget = context.settings.budget_usd
     if budget is not None:
         follow_killed_commands(context)
@@ -87,7 +87,7 @@ def reserve(
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
-    """Check the budget and record the coming cost of the lab, under one lock. During the block, other commands see this cost.
+    """Check the budget and record the future cost of the lab, under one lock. During the block, other commands see this cost.
 
     For `remedy`, `command` and `over_budget`, see `Budget.check`. Raises StackBusy, and UsageError if the lab costs more than
     is left.
@@ -126,7 +126,8 @@ def follow_killed_commands(context: Context) -> None:
 
 
 def follow_account(context: Context, deployment: AwsDeployment) -> None:
-    """Record when a lab whose last command did not finish ends, and how much it costs, according to the account.
+    """Update the record of a lab whose last command did not finish: when it ends, and how much it costs, according to the
+    account.
 
     The caller holds the lab's lock. Raises the errors of `Account.call`, and StorageError.
 

@@ -185,8 +185,10 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Limit the cost before anything else can fail: schedule the end of the lab, check that nodes which power off end, and
-    write the cost to the ledger."""
+    """Limit the costs before anything else can fail.
+
+    Schedule the end of the lab, write its costs to the ledger, and check that a node ends when it powers off.
+    """
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)
     if cloud.backstop:

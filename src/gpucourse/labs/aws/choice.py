@@ -106,14 +106,14 @@ def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
 
 
 def usual_gpu(context: Context, module: Module) -> str:
-    """Return the GPU to use if the user typed none: that of the existing lab, otherwise of the settings, otherwise of the
+    """Return the GPU to use if the user typed none: from the existing lab, otherwise from the settings, otherwise from the
     module."""
     labs = list_labs(context.paths, module.id)
     return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
 
 
 def _find_existing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
-    """Return the record of the lab that has this GPU, otherwise of the lab that was requested with this GPU.
+    """Return the record of the lab that has this GPU, or else of the lab that was requested with it.
 
     A stack keeps its name if its GPU was sold out and another was used.
     """

@@ -181,7 +181,7 @@ def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tup
 
 
 def _list_lives(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
-    """Return the name and the id of every stack, and when it began and stopped to exist."""
+    """Return the name and the id of every stack, and when it was created and destroyed."""
     end = ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
@@ -210,7 +210,7 @@ def _query_billed_cost(context: Context, bill: Bill) -> BilledCost:
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
-    """Return those of these labs that cost money, with their costs."""
+    """Return the costs of these labs. Labs that cost nothing are left out."""
     cloud_labs = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not cloud_labs:
         return []

@@ -233,7 +233,8 @@ def _join(failed: Failures) -> str:
 
 
 def _same(failed: Failures, problem: str) -> GpucourseError:
-    """Combine the errors into one: UnreachableError if any node was unreachable, otherwise the first error's class."""
+    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first one's
+    class."""
     errors = list(failed.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

@@ -1,4 +1,4 @@
-"""Where to try next if AWS has no capacity: in another zone, then with another type, and finally without a placement group.
+"""Choosing the next place to try if AWS has no capacity: another zone, then another type, and finally no placement group.
 
 This code is pure. Every failure other than missing capacity is final.
 """

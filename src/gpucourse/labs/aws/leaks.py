@@ -39,7 +39,7 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedResource:
-    """One resource in the account.
+    """One resource in the account. Its state is one of these:
 
     `standing`: it belongs to a recorded lab.
     `another's`: another owner created it, and it will still end by itself.

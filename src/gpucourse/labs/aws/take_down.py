@@ -249,7 +249,9 @@ def find_unmanaged(lab: CloudLab, existing: Sequence[CloudResource] | None = Non
     """Return the resources with this lab's tags that are not in Terraform's state.
 
     If the state is empty, return all resources. Otherwise, return only those that would block Terraform or the next attempt.
-    `existing`: the result of a recent scan of the lab. Raises the errors of `Account.call`.
+    Raises the errors of `Account.call`.
+
+    `existing`: the result of a recent scan of the lab.
     """
     managed_ids = state.values(lab.paths.state)
     resources = lab.find_resources() if existing is None else existing

@@ -1,4 +1,4 @@
-"""Why an instance ended, and which nodes of a lab are gone.
+"""Explaining why an instance ended, and finding the nodes of a lab that are gone.
 
 An instance is ended by its own deadline or idle agent, by the spot market, or by a person.
 """

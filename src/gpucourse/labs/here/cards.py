@@ -36,7 +36,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """The torch version of one Python, empty if it has no torch, and the GPUs that torch can use."""
+    """The torch version of one Python, and the GPUs that torch can use. The version is empty if torch is not installed."""
 
     torch: str
     gpus: tuple[str, ...]

@@ -142,7 +142,7 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Check that exactly one machine is named, a login node, and that it has Slurm.
+    """Check that exactly one machine is named and that it has Slurm: it is the login node of the cluster.
 
     Raises UsageError for more machines, MissingError without Slurm.
     """

@@ -139,7 +139,7 @@ def _check_count(module: Module, nodes: int | None) -> None:
 def _check_open_files(deployment: LocalDeployment) -> None:
     """Check that the system's limit of open files is high enough for the process that hosts the nodes.
 
-    The process raises its own limit up to the system's. Raises MissingError if it is too low.
+    The process raises its own limit up to the system's. Raises MissingError if the system's limit is too low.
     """
     count, file_limit = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     file_count = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST

@@ -69,7 +69,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """What this computer can do to run simulated nodes as separate machines. Tests pass one with their own answers."""
+    """Finds out whether this computer can run simulated nodes as separate machines. Tests pass one with other answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
