@@ -17,7 +17,7 @@ LEAKS = "see what exists, and remove what you no longer need: gpucourse leaks, t
 QUOTA = (
     "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people at AWS decide, "
     "which takes hours to days). Until then: fewer nodes, the other market (with or without --spot), another --region, or "
-    "what costs nothing: --target here, --target hosts or --target local"
+    "a target that costs nothing: --target here, --target hosts or --target local"
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"

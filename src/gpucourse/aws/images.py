@@ -51,7 +51,7 @@ def resolve(account: Account, kind: ImageKind) -> Image:
         )
     images = account.call("ec2", "describe_images", ImageIds=[image_ids[name]])["Images"]
     if not images:
-        raise MissingError(f"{image_ids[name]}, which {name} names, is not in {account.region}", hint="choose another --region")
+        raise MissingError(f"{image_ids[name]} ({name}) does not exist in {account.region}", hint="choose another --region")
     root = images[0].get("RootDeviceName")
     sizes = [
         int(device["Ebs"]["VolumeSize"])

@@ -171,9 +171,7 @@ def find_price(facts: LabEnvironment) -> Verdict:
     oldest = min((rate.date for rate in rates), default="")
     notes = dict.fromkeys(rate.note for rate in rates if rate.note)
     labs = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
-    detail = (
-        f"about ${total:.2f} for {labs} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
-    )
+    detail = f"about ${total:.2f} for {labs}, for as long as they usually take; at most ${hourly:.2f}/h; prices of {oldest}"
     detail += f" ({'; '.join(notes)})" if notes else ""
     if facts.budget is not None and facts.spent + total > facts.budget:
         mend = "use --spot or a smaller GPU, raise the budget in gpucourse.yaml, or build fewer modules"

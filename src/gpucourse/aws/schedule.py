@@ -139,7 +139,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
     try:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
-        detail = f"not in place, so only the nodes' own deadline and idle watch end them: {error.what}"
+        detail = f"not in place, so only the deadline and the idle watch on the nodes end them: {error.what}"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
 
 

@@ -71,7 +71,7 @@ def _has_python(watch: Watcher, link: Link) -> None:
     if not result.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
-            hint="type gpucourse deploy again, from an environment that stays where it is",
+            hint="type gpucourse deploy again, from a Python environment that is not moved or removed",
         )
 
 
@@ -124,7 +124,7 @@ def wait_for_slurm(
 
 def _list_unready(inventory: Inventory, listed: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
-    wrong = {name: "removed, and still in Slurm's lists" for name in removed_nodes if name in rows}
+    wrong = {name: "removed, but still in Slurm's lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue

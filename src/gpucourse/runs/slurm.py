@@ -186,7 +186,7 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
             f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""
         )
         raise UsageError(
-            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, and the partition {name} has {len(fitting)} "
+            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, but the partition {name} has {len(fitting)} "
             f"node{'s' if len(fitting) != 1 else ''}{f' with {has}' if has else ''}",
             hint=hint if fitting else "gpucourse ssh 2 -- \"sinfo -N -o '%N %c %G'\" shows what each node has",
         )
@@ -194,7 +194,7 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     if down and nodes > len(fitting) - len(down):
         named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
-            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
+            f"{nodes} nodes are needed, but only {len(fitting) - len(down)} of {len(fitting)} in {name} accept jobs: {named}",
             hint=(f"{deploy} repairs it; or " if deploy else "")
             + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )

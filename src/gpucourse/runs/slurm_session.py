@@ -96,7 +96,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
         runs.save(context.paths, record)
         raise ExerciseFailed(
             f"run {record.id}: the session never began; Slurm gave it no node",
-            hint=f"what srun printed is in {files.transcript}",
+            hint=f"the output of srun is in {files.transcript}",
         )
     has_ended = slurm.has_ended(last)
     record.slurm.jobs = [last]

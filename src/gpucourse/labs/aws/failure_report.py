@@ -63,11 +63,11 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
         costing = find_charges(account, read_prices(context.paths, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
-        return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost money"
+        return f"Its resources in {cloud.region} cannot be looked up now ({error.what}); they may cost money"
     with suppress(GpucourseError):  # the sentence matters more, and the next command updates the ledger
         ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
     if not resources:
-        return "Nothing of it exists in the account, so it costs nothing"
+        return "No part of it exists in the account, so it costs nothing"
     rate = usd_per_hour(costing)
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")

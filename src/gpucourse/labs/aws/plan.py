@@ -129,7 +129,7 @@ class LabPlan:
         """Record the cost of the lab in its planned zone."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
-        cloud.priced = f"{charges[0].rate.origin}; the rest are list prices of {min(charge.rate.date for charge in charges)}"
+        cloud.priced = f"{charges[0].rate.origin}; others are list prices of {min(charge.rate.date for charge in charges)}"
 
     def move(self, place: Placement) -> None:
         """Move the lab to another zone or type, at the price there."""
@@ -214,7 +214,7 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
     """Return the proposal. Each plan is added to `plans` before Terraform writes anything for it."""
     facts = survey(context, request, choices)
     selection, notes = facts.fit.now, list(facts.fit.notes)
-    notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
+    notes += [f"prices could not be refreshed: {reason}; prices of an earlier day are used" for reason in facts.book.complaints]
     budget = read_budget(context, {choice.stack for choice in selection})
     for choice in selection:
         plan = make_plan(context, choice, facts)
@@ -226,8 +226,8 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
-            trouble = "does not contain all of it" if plan.lab.terraform.addresses() else "is lost"
-            text = f"Terraform's state {trouble}, so what exists of it is removed and rebuilt; outputs are collected first"
+            trouble = "does not contain the whole lab" if plan.lab.terraform.addresses() else "is lost"
+            text = f"Terraform's state {trouble}, so its existing parts are removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
         plans=plans,
@@ -421,7 +421,8 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
     fitting = _count_fitting_nodes(choice, growth, assessed)
     lines, hint = _list_reasons(reasons, fitting if fitting < choice.nodes else 0)
     raise MissingError(
-        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{lines}",
+        f"the quota is too small for the instances that {choice.stack} needs besides its running ones; nothing was changed\n"
+        f"{lines}",
         hint=hint,
     )
 

@@ -58,7 +58,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was stopped before"
             for instance in cloud_instances
         ]
-        changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone")
+        changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; the data on the fast local disk is lost")
         return make_result(
             context,
             deployment,
@@ -135,7 +135,7 @@ def _describe_pause_end(module: str, until: str, *, alone: bool) -> str:
     """
     if alone:
         return f"nothing ends it while it is stopped, so its disks cost money until you type gpucourse destroy {module}"
-    return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
+    return f"its deadline still applies: AWS ends it at {until}, even if it is stopped. More time: gpucourse extend {module} 8h"
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:

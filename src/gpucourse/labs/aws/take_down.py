@@ -197,8 +197,8 @@ def _give_up(
     )
     commands = "\n".join(resource.remove for resource in seen_resources)
     raise LeftoverError(
-        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(paths, deployment)}. "
-        f"At the beginning there was: {ids}",
+        f"{error.what}\nIt is not known what is left of {deployment.stack}{ledger.describe_cost_meanwhile(paths, deployment)}. "
+        f"At the beginning: {ids}",
         hint=f"{_advise_retry(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 

@@ -31,7 +31,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     if code in TAKEN_BACK:
         return "AWS took the spot instance back"
     if code in FROM_INSIDE:
-        return "its deadline passed" if is_late else "it powered itself off: it was idle, or a command on it did that"
+        return "its deadline passed" if is_late else "it powered itself off, because it was idle or because of a command"
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "a person stopped it through the account"

@@ -88,7 +88,7 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
     lacks = f"its torch {usable.torch} does not see it" if usable.torch else "it has no torch"
     raise MissingError(
         f"{cards[0]} is in this computer, but {python} cannot use it: {lacks}",
-        hint=f"a build for CUDA: {python} -m pip install torch; or name a Python that has one: node_python in gpucourse.yaml",
+        hint=f"install a build for CUDA: {python} -m pip install torch; or name another Python: node_python in gpucourse.yaml",
     )
 
 

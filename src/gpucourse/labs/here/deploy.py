@@ -93,7 +93,7 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
         problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, but this is one computer"
         raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
-        hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
+        hint = f"gpucourse deploy {module.id} --target here; for more, use simulated nodes: {simulated} --nodes {nodes}"
         raise UsageError(f"--nodes {nodes}: this computer is one node", hint=hint)
 
 

@@ -139,7 +139,7 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
     ):
         raise UnreachableError(
             f"{head.node.typed}: {head.node.python} should listen, but instead of ports it printed {text.strip()[:100]!r}",
-            hint="remove what makes its Python print at startup (sitecustomize.py, a script in its place)",
+            hint="remove the code that makes its Python print at startup, such as sitecustomize.py",
         )
     if 0 in open_ports:
         raise InfrastructureError(

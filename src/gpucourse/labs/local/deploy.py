@@ -147,6 +147,6 @@ def _check_open_files(deployment: LocalDeployment) -> None:
         return
     fewer = max(1, (file_limit - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
     raise MissingError(
-        f"{count} simulated nodes need {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
+        f"{count} simulated nodes need {file_count} open files, but the limit here is {file_limit} (ulimit -Hn)",
         hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
     )
