@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 def test_deploy_refuses_more_nodes_than_open_files_are_allowed_for(learner: Learner) -> None:
     limited_learner = replace(learner, before=("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh"))
     message = limited_learner.types("deploy", "3", "--nodes", "64", code=3).err
-    assert "64 simulated nodes need 660 open files, and the limit here is 256 (ulimit -Hn)" in message
+    assert "64 simulated nodes need 660 open files, but the limit here is 256 (ulimit -Hn)" in message
     assert "gpucourse deploy 3 --nodes 23" in message
     assert not learner.stack_folder().exists()
 

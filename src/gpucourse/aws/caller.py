@@ -1,4 +1,4 @@
-"""The public address of this computer, which is the only address that may reach the nodes' SSH port."""
+"""The public address of this computer: the only address that can reach the nodes' SSH port."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def fetch(url: str) -> str:
 
 
 def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
-    """Return this computer's public IPv4 address as a /32. Raises MissingError if it cannot be determined or is not IPv4.
+    """Return this computer's public IPv4 address as a /32.
 
-    The environment variable GPUCOURSE_CHECKIP_URL names another page to query.
+    The environment variable GPUCOURSE_CHECKIP_URL names another page to query. Raises MissingError if the address cannot be
+    determined or is not IPv4.
     """
     url = environ.get(VARIABLE) or CHECKIP
     try:
@@ -48,7 +49,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
 
 
 def _why(error: Exception) -> str:
-    """Return what went wrong with the page, as the end of a sentence. `urllib` wraps the underlying error."""
+    """Return the end of a sentence that says why the page could not be read. `urllib` wraps the underlying error."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -61,8 +62,10 @@ def _why(error: Exception) -> str:
 
 
 def validate_cidr(text: str) -> str:
-    """Return `text` as the address range that may reach SSH: one public IPv4 address. Raises UsageError for a wider or private
-    range."""
+    """Return `text` as one public IPv4 address: only this address will reach SSH.
+
+    Raises UsageError for a wider or private range.
+    """
     try:
         network = ipaddress.ip_network(text.strip())
     except ValueError as error:

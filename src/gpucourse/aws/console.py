@@ -1,5 +1,7 @@
-"""The host key of a node, from what the instance printed while it booted. AWS authenticates that output, so SSH can pin the
-key."""
+"""The host key of a node, taken from the instance's console output while it boots.
+
+AWS authenticates this output, so SSH can pin the key.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ from gpucourse.errors import CloudError
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
-"""Errors that the next request may not have: too many requests, a fault of AWS, an instance that is not listed yet."""
+"""Errors that may not occur again at the next request.
+
+These are too many requests, a fault of AWS, and an instance that is not listed yet.
+"""
 # RFC 8709: 51 bytes, and the first 19 are equal in all keys, so a line into which the kernel wrote does not match.
 _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 
 
 def find_key(text: str) -> str | None:
-    """Return the public host key from the last boot in a console's text, as `ssh-ed25519 base64`, or None before its block is
-    complete."""
+    """Return the public host key of the last boot in a console's text, as `ssh-ed25519 base64`.
+
+    Return None if its block is not complete yet.
+    """
     _earlier, begin, remainder = text.rpartition(BEGIN)
     block, end, _tail = remainder.partition(END)
     match = _KEY.search(block) if begin and end else None
@@ -28,8 +35,7 @@ def find_key(text: str) -> str | None:
 
 
 def output(account: Account, instance: str) -> str:
-    """Return what the instance has printed so far: the newest output if AWS has it, else an older one. The text may be
-    empty."""
+    """Return the console output of the instance so far: the newest if AWS has it, otherwise an older one. It may be empty."""
     try:
         return str(account.call("ec2", "get_console_output", InstanceId=instance, Latest=True).get("Output", ""))
     except CloudError as error:
@@ -46,10 +52,9 @@ def host_key(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> str | None:
-    """Return the instance's public SSH key (`ssh-ed25519 AAAA...`) as its console shows it, or None if it does not show it in
-    time.
+    """Return the public host key of the instance (`ssh-ed25519 AAAA...`) from its console; None if it does not appear in time.
 
-    None means that the key is not authenticated: warn before trusting the key that the network shows. Temporary errors of AWS
+    None means that the key is not authenticated: warn before trusting the key that a connection shows. Temporary errors of AWS
     are retried; if the last answer is such an error, it is raised. Every other error is raised immediately.
     """
     deadline = clock() + timeout_s

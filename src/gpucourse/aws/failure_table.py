@@ -1,8 +1,10 @@
-"""The table of AWS error codes: the meaning of each, and what helps. The first row that matches an error is used.
+"""The table of AWS error codes: the meaning of each, and the remedy. The first row that matches an error is used.
 
-A code is a shell pattern (`InvalidAMIID.*`). `needle`, if given, is text that the message must contain, in lower case. `call`,
-if given, is the call that failed, under its name in a policy. `lacks` is the missing permission, for errors whose message does
-not name it.
+A code is a shell pattern (`InvalidAMIID.*`). These fields are optional:
+
+`needle`: text that the message must contain, in lower case.
+`call`: the call that failed, under its name in a policy.
+`lacks`: the missing permission, for errors whose message does not name it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ LEAKS = "see what exists, and remove what you no longer need: gpucourse leaks, t
 QUOTA = (
     "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people at AWS decide, "
     "which takes hours to days). Until then: fewer nodes, the other market (with or without --spot), another --region, or "
-    "what costs nothing: --target here, --target hosts or --target local"
+    "a target that costs nothing: --target here, --target hosts or --target local"
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"
@@ -28,9 +30,7 @@ COST_EXPLORER = (
     "an administrator of the account opens https://console.aws.amazon.com/costmanagement/home once, which enables it; the "
     "first data takes a day. Until then: gpucourse cost, which does its own accounting"
 )
-ADMINISTRATOR = (
-    "ask someone with administrator rights to do this or to allow it to this identity: the course's policy does not allow it"
-)
+ADMINISTRATOR = "ask an administrator to do this, or to allow this identity to do it: the course's policy does not allow it"
 ATTACHED = (
     "if this identity already has it, a permissions boundary or a policy of the organisation refuses: ask the account's "
     "administrator"
@@ -47,7 +47,7 @@ ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One row: the codes that it covers, their meaning, the message, and what to type."""
+    """One row: the codes that it covers, their meaning, the message, and the command to type."""
 
     codes: tuple[str, ...]
     kind: FailureKind
@@ -62,7 +62,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("InvalidParameterCombination",),
         "account",
-        "this account is on AWS's Free plan, which starts no GPU instance",
+        "this account is on AWS's Free plan, which does not allow GPU instances",
         "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account",
         needle="free tier",
     ),
@@ -237,14 +237,14 @@ ROWS: tuple[FailureRow, ...] = (
         ("ValidationException",),
         "role",
         "EventBridge Scheduler may not assume the role that ends the instances, or does not know it yet",
-        "a new role is known everywhere within minutes: type the command again; an older one lacks the trust policy of the "
-        "file for administrators: gpucourse doctor --setup prints it",
+        "if the role is new, AWS accepts it within minutes: type the command again. If it is older, it lacks the trust policy "
+        "in the file for administrators: gpucourse doctor --setup prints that file",
         needle=ROLE_NOT_TAKEN,
     ),
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
-        "something with that name already exists, or the account may not have more of it",
+        "something with that name already exists, or the account may not have another of its kind",
         LEAKS,
     ),
     FailureRow(

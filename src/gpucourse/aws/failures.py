@@ -1,4 +1,4 @@
-"""Turning an error of AWS, from boto3 or in Terraform's output, into advice for the learner."""
+"""Turning an AWS error, from boto3 or from Terraform's output, into advice for the learner."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 def classify(code: str, message: str = "", call: str = "") -> Failure:
-    """Return the meaning of an AWS error code. A code without a row is `unknown`: everything stops, and AWS's message is shown.
+    """Return the meaning of an AWS error code. A code without a row is `unknown`: the command stops and shows AWS's message.
 
-    `call`, if it is known, is the call that failed, under its name in a policy (`ec2:RunInstances`).
+    `call`: the call that failed, if known, under its name in a policy (`ec2:RunInstances`).
     """
     bare = re.sub(r"^(Server|Client)\.", "", code)
     row = next((row for row in ROWS if _fits(row, bare, message, call)), UNKNOWN)
@@ -55,14 +55,14 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
 
 
 def _permission_cure(action: str) -> str:
-    """Return what helps after a refusal: the policy if it allows the action, else an administrator who may grant it."""
+    """Return the remedy for a refusal: the course's policy if it allows the action, otherwise an administrator."""
     if action and not policy.names(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
 
 
 def from_text(text: str) -> Failure | None:
-    """Return the failure that a diagnostic of Terraform (or any text) describes; None if the text contains no error of AWS."""
+    """Return the failure that a diagnostic of Terraform (or any text) describes; None if the text contains no AWS error."""
     flat = _BOX.sub(" ", text).strip()
     for form in _FORMS:
         if match := form.search(flat):
@@ -75,7 +75,7 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Return the failure that decides what to do: a failure that rules out further attempts outranks one that allows another
+    """Return the failure that decides what to do: one that rules out further attempts outranks one that allows another
     attempt."""
     failures_so_far = list(failures)
     return next(
@@ -84,15 +84,14 @@ def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
 
 
 def sentence(failure: Failure) -> str:
-    """Return one line for the user: the problem, then AWS's message."""
+    """Return one line for the user: the problem, followed by AWS's message."""
     action = f" ({failure.action})" if failure.action else ""
     suffix = f": {failure.message}" if failure.message else ""
     return f"{failure.tell}{action} [{failure.code}{suffix}]"
 
 
 def make_error(failure: Failure, problem: str, *, action: str = "") -> GpucourseError:
-    """Return an error of the matching class. `action` is the permission for the call, for errors in which AWS does not name
-    it."""
+    """Return an error of the matching class. `action`: the permission for the call, used if AWS's message does not name it."""
     if failure.kind == "permission":
         return PermissionRefused(problem, hint=failure.cure, action=failure.action or action)
     if failure.kind == "credentials":
@@ -102,8 +101,7 @@ def make_error(failure: Failure, problem: str, *, action: str = "") -> Gpucourse
 
 
 def _call_in(text: str) -> str:
-    """Return the last call that Terraform's provider names in the text, under its name in a policy; an empty text if it names
-    none."""
+    """Return the last call in the text of Terraform's provider, under its name in a policy; an empty text if there is none."""
     calls = _CALL.findall(text)
     if not calls:
         return ""

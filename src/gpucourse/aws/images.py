@@ -1,5 +1,4 @@
-"""The machine image that a node starts from, according to AWS's public parameters, best first. The Terraform modules use the
-same list."""
+"""The machine images that a node can start from, best first, found by AWS's public parameters. Terraform uses the same list."""
 
 from __future__ import annotations
 
@@ -28,7 +27,11 @@ CANDIDATES: dict[ImageKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A machine image in this region: its id, the parameter that named it, and the smallest root disk that holds it, in GiB."""
+    """A machine image in this region.
+
+    `parameter`: the AWS parameter that contains its id.
+    `root_gib`: the smallest root disk that it fits on, in GiB.
+    """
 
     id: str
     parameter: str
@@ -36,7 +39,7 @@ class Image:
 
 
 def resolve(account: Account, kind: ImageKind) -> Image:
-    """Return the best image of that kind that this region has today. Raises MissingError if the region has none of them."""
+    """Return the best image of that kind that is available in this region today. Raises MissingError if there is none."""
     names = CANDIDATES[kind]
     answer = account.call("ssm", "get_parameters", Names=list(names))
     image_ids = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}
@@ -48,7 +51,7 @@ def resolve(account: Account, kind: ImageKind) -> Image:
         )
     images = account.call("ec2", "describe_images", ImageIds=[image_ids[name]])["Images"]
     if not images:
-        raise MissingError(f"{image_ids[name]}, which {name} names, is not in {account.region}", hint="choose another --region")
+        raise MissingError(f"{image_ids[name]} ({name}) does not exist in {account.region}", hint="choose another --region")
     root = images[0].get("RootDeviceName")
     sizes = [
         int(device["Ebs"]["VolumeSize"])

@@ -1,4 +1,4 @@
-"""The one address that may reach the nodes' SSH port. The rule is changed in place, so that Terraform still recognises it."""
+"""The only address that can reach the nodes' SSH port. The rule is changed in place, so that Terraform still recognises it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SSH = 22
 
 
 def allow(account: Account, cidr: str, *, stack: str) -> list[str]:
-    """Let `cidr` (one address) reach SSH of this stack in place of the former address; return a sentence for each changed rule.
+    """Open SSH of this stack to `cidr` (one address) instead of the former address; return a sentence for each changed rule.
 
-    Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule in this region.
+    Raises UsageError if the value is not one public address, MissingError if the stack has no SSH rule in this region.
     """
     address = validate_cidr(cidr)
     rules = _ssh_rules(account, stack)

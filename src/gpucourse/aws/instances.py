@@ -1,5 +1,4 @@
-"""The instances of a stack or a course, found by their tags: their state, when and why they ended, and how to stop and start
-them."""
+"""Finding the instances of a stack or a course by their tags; stopping and starting them."""
 
 from __future__ import annotations
 
@@ -19,8 +18,10 @@ POLL_S, LISTED_S = 5.0, 90.0
 
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
-    """Return every instance with the course's tags in this region, in the order of the node names. Instances that ended within
-    about the last hour are included."""
+    """Return every instance with the course's tags in this region, in the order of the node names.
+
+    Instances that ended within about the last hour are included.
+    """
     filters = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
@@ -39,9 +40,9 @@ def find_nodes(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Return the live instances of a stack once AWS lists an instance for each of these nodes, or when time is up.
+    """Wait until AWS lists an instance for each of these nodes, or time is up; return the live instances of the stack.
 
-    AWS lists a new instance by tag only after a while. A node that has ended is listed too, so there is no need to wait for it.
+    AWS lists a new instance by tag only after a while. Instances that have ended are listed too, so they are not waited for.
     """
     deadline, missing = clock() + timeout_s, set(names)
     while True:
@@ -52,7 +53,8 @@ def find_nodes(
 
 
 def stop(account: Account, ids: Sequence[str]) -> None:
-    """Ask these instances to stop. Their disks remain (and cost money); their public addresses and fast local disks do not."""
+    """Ask these instances to stop. Their disks remain (and cost money); their public addresses and fast local disks are
+    lost."""
     if ids:
         account.call("ec2", "stop_instances", InstanceIds=list(ids))
 
@@ -74,7 +76,7 @@ def wait(
 ) -> list[CloudInstance]:
     """Wait until all these instances are in `state`, and return them. Raises InfrastructureError if one ends or time is up.
 
-    Temporary errors of AWS are retried; if time is up after such an error, it is raised.
+    Temporary errors of AWS are retried; if one is the last answer before time is up, it is raised.
     """
     deadline = clock() + timeout_s
     while True:
@@ -98,8 +100,10 @@ def wait(
 
 
 def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
-    """Return the instances that EC2 would keep, stopped, when they power themselves off. Raises the errors of
-    `Account.call`."""
+    """Return the instances that EC2 would keep as stopped instances after they power themselves off.
+
+    Raises the errors of `Account.call`.
+    """
     attribute = "instanceInitiatedShutdownBehavior"
     return [
         instance

@@ -1,7 +1,7 @@
-"""The kinds of resources that the course can leave behind, in the order of removal. Each has the call that finds it by its
-tags, and the calls that remove it.
+"""The kinds of resources that the course can leave behind, in the order of removal.
 
-A container comes after its contents: instances before the network, and the backstop's schedules and role last.
+Each has a call that finds it by its tags, and calls that remove it. A container comes after its contents: instances come before
+the network, and the backstop's schedules and role come last.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ class ApiCall:
 class Kind:
     """One kind of resource: the operations that list and delete it, and the key of its id in the answer.
 
-    `by` is the key that the deletion needs, if it is not the id; `many` says that the deletion accepts a list. `untie` returns
-    the calls to make before the deletion. `states` are filters that leave out resources that no longer exist; `label` is the
-    key of the name.
+    `by`: the key that the deletion needs, if it is not the id.
+    `many`: the deletion accepts a list.
+    `untie`: returns the calls to make before the deletion.
+    `states`: filters that leave out resources that no longer exist.
+    `label`: the key of the name.
     """
 
     name: str

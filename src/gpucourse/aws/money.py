@@ -1,9 +1,8 @@
-"""A cost is a charge over a time: units at a rate, from one moment to another. USD amounts are Decimal; moments have a time
-zone.
+"""Costs in USD, as Decimals. A cost is a charge over a time: units at a rate, between two moments with a time zone.
 
 The price book contains the rates that AWS returned, and the shipped rates for everything else. `estimate` returns the charges
-of a lab that is to be built, `find_charges` the charges of what exists, and `query_billed_cost` what AWS has billed. Every rate
-has a source and a date. Monthly prices are divided by 730 hours, as AWS does.
+of a planned lab, `find_charges` the charges of existing resources, and `query_billed_cost` the amount that AWS has billed.
+Every rate has a source and a date. Monthly prices are divided by 730 hours, as AWS does.
 """
 
 from __future__ import annotations
@@ -35,8 +34,10 @@ _METRIC = "UnblendedCost"
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """The price in USD of one unit for one hour, with its source and the day on which it was read (ISO 8601). `note` qualifies
-    it."""
+    """The price of one unit in USD per hour, with its source and the day on which it was read (ISO 8601).
+
+    `note`: a remark about the price, for the user.
+    """
 
     usd_per_hour: Decimal
     source: str
@@ -51,8 +52,10 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """A number of units at a rate. For something that exists, `item` is its id in the cloud and `since` its start, if the cloud
-    reports it."""
+    """A number of units at a rate.
+
+    For an existing resource, `item` is its id in the cloud, and `since` its start if the cloud reports it.
+    """
 
     what: str
     kind: Charged
@@ -73,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A charge over a time: `ended` is None while it continues."""
+    """A charge over a time. `ended`: None while it continues."""
 
     charge: Charge
     started: datetime
@@ -81,7 +84,7 @@ class Span:
     reason: str = ""
 
     def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """Return the cost up to now, or between two moments, in USD. An instance counts for at least a minute."""
+        """Return the cost up to now, or between two moments, in USD. An instance is charged for at least a minute."""
         first = max(self.started, since) if since else self.started
         last = min(self.ended or now, now)
         last = min(last, until) if until else last
@@ -93,7 +96,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """All recorded spans, in the order of their start; `damaged` is the number of lines that could not be read."""
+    """All recorded spans, in the order of their start. `damaged`: the number of lines that could not be read."""
 
     spans: tuple[Span, ...]
     damaged: int = 0
@@ -115,8 +118,10 @@ class Bill:
         return sum((span.cost(now, since, until) for span in self.spans), Decimal(0))
 
     def sum_by(self, name: str, now: datetime) -> dict[str, Decimal]:
-        """Return the cost up to now, in USD, for each value of a field of the charges: `module`, `stack`, `kind`, `market`,
-        `zone` or `item`."""
+        """Return the cost up to now, in USD, for each value of one field of the charges.
+
+        `name`: the field, such as `module`, `stack`, `kind`, `market`, `zone` or `item`.
+        """
         totals: dict[str, Decimal] = {}
         for span in self.spans:
             key = str(getattr(span.charge, name))
@@ -130,22 +135,26 @@ def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
 
 
 def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
-    """Return the cost over a time, in USD. `time` is a span of time or a number of hours."""
+    """Return the cost over a time, in USD. `time`: a timedelta or a number of hours."""
     return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` contains the prices that AWS returned, by (type, market, zone); an empty zone means any
-    zone."""
+    """Prices of one region.
+
+    `fresh`: the prices that AWS returned, by (type, market, zone); an empty zone means any zone.
+    """
 
     region: str
     fresh: Mapping[PriceKey, Rate] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
 
     def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
-        """Return the price of one hour of an instance. For spot without a known zone, return the price in the most expensive
-        zone. Raises MissingError if there is no price."""
+        """Return the price of an instance per hour. For spot without a zone, return the price in the most expensive zone.
+
+        Raises MissingError if there is no price.
+        """
         instance_type(name)
         by_zone = {place: rate for (kind, bought, place), rate in self.fresh.items() if (kind, bought) == (name, market)}
         if rates := [rate for place, rate in by_zone.items() if not zone or place in {"", zone}]:
@@ -153,8 +162,11 @@ class PriceBook:
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def unit(self, name: str) -> Rate:
-        """Return the price of one hour of a unit: a GB of `disk` (gp3) or of shared `storage` (EFS), an `address`, a MB/s of
-        `throughput` above what a disk includes, or a vCPU's `burst`."""
+        """Return the price of a unit per hour.
+
+        A unit is a GB of `disk` (gp3) or of shared `storage` (EFS), an `address`, a MB/s of `throughput` beyond the included
+        amount, or a vCPU's `burst`.
+        """
         row = table("prices")[name]
         key = next(key for key in row if key.startswith("usd_per_"))
         hours = table("prices")["hours_per_month"] if key.endswith("_month") else 1
@@ -187,7 +199,7 @@ def paid_throughput(mb_s: int) -> int:
 
 
 def _count_bursts(name: str) -> Decimal:
-    """Return how many vCPUs of that type can be used beyond what its price covers."""
+    """Return how many vCPUs an instance of this type can use beyond those that its price covers."""
     baseline = table("prices")["burst"]["baseline"].get(name, 1)
     return instance_type(name).vcpus * (1 - Decimal(baseline))
 
@@ -197,7 +209,7 @@ def _make_rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = 
 
 
 def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
-    """Return the book with today's prices of these types, on demand and spot, as far as AWS returns them.
+    """Return the book with today's prices of these types, on demand and spot.
 
     If AWS does not return a price, the shipped one remains, and `complaints` says why.
     """
@@ -213,7 +225,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """Return the maximum hourly charges of this lab: instances, root disks, public addresses, shared storage."""
+    """Return the maximum charges of this lab per hour: instances, root disks, public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     count = disks = throughput = 0
@@ -298,7 +310,7 @@ def _query_spot_history(account: Account, types: list[str], now: datetime) -> di
 def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
     """Return every current charge of this stack. A stopped instance costs only its disk.
 
-    Spot instances are charged at the price in their zone if the book has it. Raises the errors of `Account.call`.
+    A spot instance is charged at the price in its zone, if the book contains it. Raises the errors of `Account.call`.
     """
     project_tags = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
@@ -325,8 +337,10 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the ended and stopped instances that AWS still lists, by ledger item; each instance has two items, itself and its
-    address."""
+    """Return the ended and stopped instances that AWS still lists, by ledger item.
+
+    Each instance has two items: itself and its address.
+    """
     by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:
@@ -385,9 +399,11 @@ def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """The cost billed between two days (without the second one), in USD: in total, and by AWS's name for the service.
+    """The cost billed between two days, without the second day, in USD.
 
-    `requests` is the number of requests made, each of which costs a cent. `final` is False if AWS may still correct the cost.
+    `services`: the cost of each service, by AWS's name for it.
+    `requests`: the number of requests made, each of which costs a cent.
+    `final`: False if AWS may still correct the cost.
     """
 
     first: date
@@ -403,7 +419,7 @@ class BilledCost:
 
 
 def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
-    """Return the cost of everything with the course's tag, from the first day to the last.
+    """Return the billed cost of everything with the course's tag, from the first day to the last.
 
     The cost is zero if the tag `Project` is not activated as a cost allocation tag. Raises the errors of `Account.call`.
     """

@@ -1,7 +1,7 @@
 """The instance types that exist, and the zones of a region that offer them.
 
-The properties of a type (vCPUs, GPUs, memory, quota) come from the hardware table. The zones that offer it come from AWS each
-time, because price lists still contain types that no zone offers any more.
+The properties of a type (vCPUs, GPUs, memory, quota) come from the hardware table. AWS is asked each time which zones offer it,
+because price lists still contain types that no zone offers any more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REGIONS = ("us-east-2", "us-east-1", "us-west-2")
 
 @cache
 def instance_types() -> dict[str, InstanceType]:
-    """Return every type in the shipped table, by name. Retired types are included, and marked."""
+    """Return every type in the shipped table, by name. Retired types are included, and marked as such."""
     return {kind.name: kind for kind in types_of(hardware())}
 
 
@@ -53,7 +53,7 @@ def instance_type(name: str) -> InstanceType:
 
 
 def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
-    """Return the type with that GPU (`t4`, `l4`, ...) in that size, or in the only size that is offered.
+    """Return the type with that GPU (`t4`, `l4`, ...) in that size. If only one size is offered, return that size.
 
     Raises UnknownName, UsageError.
     """
@@ -71,7 +71,7 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 def validate_region(name: str) -> str:
     """Return `name` if it has the form of an AWS region; AWS decides whether the region exists.
 
-    Raises UsageError for another form, and for a region of another partition, where accounts and prices differ.
+    Raises UsageError for any other form. Also raises it for a region of another partition, where accounts and prices differ.
     """
     partition = read_partition(name)
     if partition != PARTITION:
@@ -83,7 +83,7 @@ def validate_region(name: str) -> str:
 
 
 def read_partition(region: str) -> str:
-    """Return the partition of a region, as ARNs name it; for a region that boto3 does not know yet, the course's partition.
+    """Return the partition of a region, as used in ARNs. For a region that boto3 does not know, return the course's partition.
 
     Raises UsageError for text that is not the name of a region.
     """
@@ -94,8 +94,10 @@ def read_partition(region: str) -> str:
 
 
 def zones(account: Account) -> tuple[str, ...]:
-    """Return the names of the availability zones that are open to everyone, without local zones and zones that need an
-    opt-in."""
+    """Return the names of the availability zones that are open to everyone.
+
+    Local zones and zones that need an opt-in are left out.
+    """
     filters = [
         {"Name": "opt-in-status", "Values": ["opt-in-not-required"]},
         {"Name": "zone-type", "Values": ["availability-zone"]},
@@ -124,6 +126,6 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
 
 
 def first_attempt(zone_offers: Offers, instance_type: str, *, with_types: Iterable[str] = ()) -> Placement | None:
-    """Return the place to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
+    """Return the place to try first: the first zone that offers this type and all of `with_types`. None if no zone does."""
     common = zone_offers.find_common_zones(frozenset({instance_type, *with_types}))
     return Placement(zone=common[0], instance_type=instance_type) if common else None

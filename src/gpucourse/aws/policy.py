@@ -1,5 +1,4 @@
-"""Documents for the administrator of an account: the least permissions that an identity needs, and everything that an account
-needs."""
+"""Documents for the administrator of an account: the least permissions that an identity needs, and the set-up of an account."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ _SID = re.compile(r'\n *"Sid": "\w+",')
 def policy_text(partition: str = PARTITION) -> str:
     """Return the policy as indented JSON, ending in a newline, for accounts of that partition.
 
-    The policy allows instances with a GPU in the sizes that the course offers, and no larger ones. The names of the statements
-    in policy.json help only its readers. They are left out here, because IAM accepts at most 6,144 characters and the policy
-    may grow.
+    The policy allows only GPU instances in the sizes that the course offers. The names of the statements in policy.json are for
+    human readers. They are left out here, because IAM accepts at most 6,144 characters and the policy may grow.
     """
     types = ", ".join(map(json.dumps, _list_type_patterns()))
     policy = _SID.sub("", text("policy.json").replace('"@GPU_TYPES@"', types))
@@ -28,7 +26,7 @@ def policy_text(partition: str = PARTITION) -> str:
 
 
 def _list_type_patterns() -> list[str]:
-    """List the types that the course starts, with one pattern for each size: g*.2xlarge for g5.2xlarge and g6.2xlarge."""
+    """List the instance types that the course starts, one pattern per size: g*.2xlarge for g5.2xlarge and g6.2xlarge."""
     by_size: dict[tuple[str, str], list[str]] = {}
     for name in hardware().startable_types:
         by_size.setdefault((name[0], name.partition(".")[2]), []).append(name)
@@ -36,9 +34,11 @@ def _list_type_patterns() -> list[str]:
 
 
 def setup_text(partition: str = PARTITION) -> str:
-    """Return what an administrator sets up once in an account of that partition, as a CloudFormation template in JSON that ends
-    in a newline. It contains the policy, a user with this policy, the backstop's role, AWS's service roles, and a budget that
-    sends mail."""
+    """Return the set-up of an account of that partition, as a CloudFormation template in JSON that ends in a newline.
+
+    An administrator uses it once. It contains the policy, a user with this policy, the backstop's role, AWS's service roles,
+    and a budget that sends mail.
+    """
     lines = policy_text(partition).rstrip("\n").replace("\n", "\n" + 8 * " ")
     return text("account.json").replace('"@POLICY@"', lines).replace(f"(partition {PARTITION})", f"(partition {partition})")
 

@@ -1,8 +1,8 @@
-"""The checks before anything costs money, all in one run: whether the labs can be built.
+"""Checking, before anything costs money, that the labs can be built.
 
-Each check is a function that returns a verdict or a list of findings; `CHECKS` lists the checks of the account, in the order in
-which to fix their findings. They are independent of each other. What AWS does not let us see is `unknown`, never `ok`; no check
-changes anything.
+Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order in
+which to fix their findings. They are independent of each other. Anything that AWS does not let us see is `unknown`, never `ok`.
+No check changes anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _OPEN_BILLING = (
     "the root user opens this page once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to "
     "Billing information', Activate; this identity needs the policy that gpucourse doctor --policy prints"
 )
-_MAKE_BUDGET = "for the account's administrator, once: gpucourse doctor --setup prints the file for a budget that sends mail"
+_MAKE_BUDGET = (
+    "the account's administrator does this once: gpucourse doctor --setup prints the file for a budget that sends mail"
+)
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
 _FREE = "meanwhile, free of charge: --target here on a laptop with a GPU, or --target hosts on machines that you have"
 _DEPLOY_SHOWS = "the first deploy will show it"
@@ -45,16 +47,17 @@ _DEPLOY_SHOWS = "the first deploy will show it"
 
 @dataclass(frozen=True, kw_only=True)
 class LabEnvironment:
-    """The input of the checks: the quotas of the account, the labs that are to be built in it, and further facts.
+    """The input of the checks: the quotas of the account, the planned labs, and further facts. Amounts are in USD.
 
-    `find_offers` returns the zones that offer the labs' types. `terraform` is the version that was found, or None. `public_key`
-    is the text of the workspace's key, or empty if there is no key yet. `standing` are the stacks that this workspace knows,
-    which are not leftovers; `regions` are all regions that it ever used.
-
-    `ssh_cidr` is the address that the learner gave, which avoids a request to the internet. `budget` and `spent` are in USD.
-    `request` is the command that requests the labs' quota from AWS. `whole`: also check what a single lab does not need, such
-    as a budget's mail. `growth` returns what these labs need from the quota in addition to those of their machines that already
-    run.
+    `find_offers`: returns the zones that offer the labs' types.
+    `terraform`: the version that was found, or None.
+    `public_key`: the text of the workspace's key; empty if there is no key yet.
+    `ssh_cidr`: the address that the learner typed, which avoids a request to the internet.
+    `standing`: the stacks of this workspace, which are not leftovers.
+    `regions`: all regions that this workspace ever used.
+    `request`: the command that requests the labs' quota from AWS.
+    `whole`: also check things that a single lab does not need, such as a budget's mail.
+    `growth`: returns how much of the quota these labs need in addition to their machines that are already running.
     """
 
     quotas: Quotas
@@ -76,17 +79,20 @@ class LabEnvironment:
 
     @property
     def account(self) -> Account:
-        """Return the account, with the region of the labs."""
+        """Return the account, in the region of the labs."""
         return self.quotas.account
 
 
 Verdict = tuple[State, str, str]
-"""The state, the detail and the remedy of a check's only finding, which has the check's name."""
+"""The only finding of a check: its state, detail and remedy. It has the check's name."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check. `what` names its finding if the check returns a verdict or fails. The check is skipped unless it `applies`."""
+    """One check. It is skipped unless it `applies`.
+
+    `what`: the name of its finding, if the check returns a verdict or fails.
+    """
 
     what: str
     find: Callable[[LabEnvironment], Verdict | list[Finding]]
@@ -95,7 +101,7 @@ class Check:
 
 
 def preflight(facts: LabEnvironment) -> list[Finding]:
-    """Return all findings about building these labs in this account and region, in the order in which to fix them.
+    """Return all findings about building these labs, in the order in which to fix them.
 
     Without credentials, all checks of the account become one finding. Never raises for an error from AWS or the network.
     """
@@ -115,7 +121,7 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
-    """Return the findings of the check, all of its kind; an error of AWS becomes a finding."""
+    """Return the findings of the check, with the kind of the check. An AWS error becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
         verdict = check.find(facts)
@@ -130,7 +136,7 @@ def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
 
 
 def find_terraform(facts: LabEnvironment) -> Verdict:
-    """Check that Terraform is installed in a version that can fetch AWS's provider."""
+    """Check that Terraform is installed, in a version that can fetch AWS's provider."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", facts.terraform or "")
     if facts.terraform is None or match is None:
         return "missing", facts.terraform or "not found", _GET_TERRAFORM
@@ -151,13 +157,13 @@ def find_key(facts: LabEnvironment) -> Verdict:
 
 
 def find_address(facts: LabEnvironment) -> Verdict:
-    """Check that this computer has a public IPv4 address, to which SSH will be open. Raises MissingError, UsageError."""
+    """Check that this computer has a public IPv4 address, to which SSH will be opened. Raises MissingError, UsageError."""
     cidr = validate_cidr(facts.ssh_cidr) if facts.ssh_cidr else facts.ask_address()
     return "ok", f"SSH will be open to {cidr} alone", ""
 
 
 def find_price(facts: LabEnvironment) -> Verdict:
-    """Compare what the labs cost, for the time that they usually take, with what is left of the budget."""
+    """Compare the cost of the labs, for the time that they usually take, with the remaining budget."""
     by_lab = [(lab, estimate(facts.book, lab, market=facts.market)) for lab in facts.labs]
     total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
     hourly = max((usd_per_hour(charges) for _lab, charges in by_lab), default=Decimal(0))
@@ -165,9 +171,7 @@ def find_price(facts: LabEnvironment) -> Verdict:
     oldest = min((rate.date for rate in rates), default="")
     notes = dict.fromkeys(rate.note for rate in rates if rate.note)
     labs = f"{len(by_lab)} labs" if len(by_lab) != 1 else "1 lab"
-    detail = (
-        f"about ${total:.2f} for {labs} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
-    )
+    detail = f"about ${total:.2f} for {labs}, for as long as they usually take; at most ${hourly:.2f}/h; prices of {oldest}"
     detail += f" ({'; '.join(notes)})" if notes else ""
     if facts.budget is not None and facts.spent + total > facts.budget:
         mend = "use --spot or a smaller GPU, raise the budget in gpucourse.yaml, or build fewer modules"
@@ -185,7 +189,7 @@ def find_identity(facts: LabEnvironment) -> Verdict:
 
 
 def find_plan(facts: LabEnvironment) -> Verdict:
-    """Check that the account is not on the Free plan, which starts no GPU instance."""
+    """Check that the account is not on the Free plan, which does not allow GPU instances."""
     answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
     if answer is None:
         detail = "AWS has no plan for this account on record; accounts older than the plans (July 2025) have none"
@@ -194,7 +198,7 @@ def find_plan(facts: LabEnvironment) -> Verdict:
     credit = answer.get("accountPlanRemainingCredits") or {}
     rest_of_credits = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
     if kind == "FREE":
-        return "missing", f"Free plan{rest_of_credits}: it starts no GPU instance, not even a t3.medium", _UPGRADE
+        return "missing", f"Free plan{rest_of_credits}: it allows no GPU instance, and not even a t3.medium", _UPGRADE
     if status == "EXPIRED":
         return "missing", "the account's plan has expired", _UPGRADE
     if kind == "PAID":
@@ -220,8 +224,7 @@ def find_region(facts: LabEnvironment) -> Verdict:
 
 
 def find_bill_readers(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity may see what the account costs, and that an AWS budget sends mail. Listing budgets costs
-    nothing."""
+    """Check that this identity can see the costs of the account, and that an AWS budget sends mail. Listing budgets is free."""
     access, mail, account = "billing access", "budget mail", facts.account
     number = account.identity().account
     try:
@@ -241,21 +244,24 @@ def find_bill_readers(facts: LabEnvironment) -> list[Finding]:
 
 
 def _sends_mail(account: Account, number: str, budget: str) -> bool:
-    """Return whether the budget has a notification; AWS accepts none without a recipient."""
+    """Return whether the budget has a notification. AWS accepts no notification without a recipient."""
     request = {"AccountId": number, "BudgetName": budget}
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
-    """Check that one of AWS's own roles exists. The account needs it for its first use of a service, which `first` names."""
+    """Check that one of AWS's own roles exists. The account needs it for its first use of a service.
+
+    `first`: the name of that first use, for the message.
+    """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
-        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity may"
+        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity is allowed to"
         return "warning", detail, mend
     return "ok", role, ""
 
 
 def find_zones(facts: LabEnvironment) -> list[Finding]:
-    """Check that for each lab, one zone offers all of its types, since its nodes must be in one zone."""
+    """Check, for each lab, that one zone offers all its types: the nodes of a lab must be in one zone."""
     findings: list[Finding] = []
     zone_offers = facts.find_offers()
     for lab in facts.labs:
@@ -274,8 +280,10 @@ def find_zones(facts: LabEnvironment) -> list[Finding]:
 
 
 def find_quotas(facts: LabEnvironment) -> list[Finding]:
-    """Check that every quota allows what the largest lab needs in addition to what already runs. If one is too small, also
-    check the role that is needed to request more."""
+    """Check that every quota allows what the largest lab needs in addition to the running instances.
+
+    If a quota is too small, also check the role that is needed to request more.
+    """
     labs = facts.growth(facts.labs)
     findings = [
         describe_quota(facts.account, labs, facts.market, item, facts.request)
@@ -285,8 +293,10 @@ def find_quotas(facts: LabEnvironment) -> list[Finding]:
 
 
 def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
-    """Check the quotas of the market that was not chosen, since raising one takes days. A quota that is too small is only a
-    warning."""
+    """Check the quotas of the market that was not chosen, since raising a quota takes days.
+
+    A quota that is too small is only a warning here.
+    """
     other_market: Market = "on-demand" if facts.market == "spot" else "spot"
     needs = quota.needs(facts.labs, facts.market)
     scope = f"counts only {'with' if other_market == 'spot' else 'without'} --spot"
@@ -300,8 +310,10 @@ def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
 
 
 def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota: Quota, request: str) -> Finding:
-    """Return a finding about whether the quota allows what the largest of these labs needs. `request` is the command that
-    requests more."""
+    """Return a finding that says whether the quota is large enough for the largest of these labs.
+
+    `request`: the command that requests more.
+    """
     subject = f"quota {vcpu_quota.code} ({vcpu_quota.market})"
     has = "unknown" if vcpu_quota.limit is None else str(vcpu_quota.limit)
     usage = "unknown" if vcpu_quota.used is None else str(vcpu_quota.used)
@@ -326,8 +338,7 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
-    """Return the commands that build these labs with smaller nodes, if the quota allows smaller nodes but not the usual
-    ones."""
+    """Return the commands that build these labs with smaller nodes, if only smaller nodes fit the quota."""
     key, names = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
@@ -371,7 +382,7 @@ def _image_kind(instance_type: str) -> ImageKind:
 
 
 def find_network_room(facts: LabEnvironment) -> Verdict:
-    """Check that the region has room for one more VPC; each lab has its own."""
+    """Check that the region has room for one more VPC: each lab needs a VPC of its own."""
     account, count = facts.account, quota.count_networks(facts.account)
     try:
         limit = quota.limit(account, quota.VPCS, "vpc")
@@ -393,7 +404,7 @@ def find_leftovers(facts: LabEnvironment) -> list[Finding]:
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})
         expired_count = sum(map(_is_expired, leftovers))
-        detail = f"{len(leftovers)} resources of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
+        detail = f"{len(leftovers)} resources of {len(stacks)} lab(s) without a record in this workspace ({', '.join(stacks)})"
         detail += f"; {expired_count} past their deadline" if expired_count else ""
         findings.append(Finding(what=subject, state="warning", detail=detail, mend=_LEAKS))
     if unseen := sorted({resource.kind for resource in resources if not resource.seen}):
@@ -410,8 +421,7 @@ def _is_expired(resource: CloudResource) -> bool:
 
 
 def find_permission(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity may start each type, with EC2's dry run, which tests permissions but neither quota nor
-    capacity."""
+    """Check that this identity can start each type. EC2's dry run tests permissions, but neither quota nor capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}

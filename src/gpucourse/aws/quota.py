@@ -1,6 +1,6 @@
-"""vCPU quotas of a region: for each, the need of the course, the limit, and the use. Nothing is guessed.
+"""The vCPU quotas of a region: for each quota, the vCPUs that the course needs, the limit, and the vCPUs in use.
 
-A quota counts vCPUs, not instances or GPUs; on-demand and spot have separate quotas. A limit that AWS does not let us read is
+A quota counts vCPUs, not instances or GPUs. On-demand and spot have separate quotas. A limit that AWS does not let us read is
 unknown, never enough. Only the most demanding module counts, because a learner does one module at a time.
 """
 
@@ -26,7 +26,7 @@ _OPEN = {"PENDING", "CASE_OPENED"}
 
 
 def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
-    """Return the vCPUs that each module needs from each quota, by (quota code, market)."""
+    """Return how many vCPUs each module needs from each quota, by (quota code, market)."""
     by_quota: dict[tuple[str, Market], dict[str, int]] = {}
     for lab in labs:
         for machines in lab.machines:
@@ -40,7 +40,7 @@ def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], d
 class Quotas:
     """The vCPU quotas of an account in one region. Each limit and the use are queried once; threads may share this object.
 
-    `limits` and `used` hold the answers so far, each with the reason if AWS did not give it.
+    `limits` and `used` contain the answers so far. If AWS did not answer, they contain the reason.
     """
 
     account: Account
@@ -49,7 +49,7 @@ class Quotas:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def assess(self, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
-        """Return every quota that these labs need, for one lab at a time, with its limit and use."""
+        """Return every quota that these labs need, with its limit and use. The labs are assumed to run one at a time."""
         names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
         quotas: list[Quota] = []
         with self._lock:
@@ -76,8 +76,10 @@ class Quotas:
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
-    """Return the account's limit of that quota in this region (for EC2, in vCPUs), or AWS's default if none was ever
-    applied."""
+    """Return the account's limit of that quota in this region (for EC2, in vCPUs).
+
+    If the account has no value of its own, return AWS's default.
+    """
     request = {"ServiceCode": service, "QuotaCode": code}
     answer = account.call_if_exists("service-quotas", "get_service_quota", **request)
     if answer is None:
@@ -86,7 +88,10 @@ def limit(account: Account, code: str, service: str = SERVICE) -> int:
 
 
 def count_used_vcpus(account: Account) -> dict[str, int]:
-    """Return the vCPUs that all instances in the account (not only the course's) use in this region, by quota code."""
+    """Return how many vCPUs all instances of the account use in this region, by quota code.
+
+    Instances that do not belong to the course count, too.
+    """
     vcpus: dict[str, int] = {}
     states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
     for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
@@ -103,10 +108,10 @@ def count_networks(account: Account) -> int:
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:
-    """Ask AWS to raise this quota to what the course needs in addition to what runs. If a request is already open, return that
-    one.
+    """Ask AWS to raise this quota to what the course needs in addition to the running instances.
 
-    AWS staff decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
+    If a request is already open, return that request. AWS staff decide, within hours to days, and may grant less. Raises
+    PermissionRefused, CloudError.
     """
     try:
         answer = account.call(
@@ -141,7 +146,7 @@ def open_request(account: Account, code: str) -> QuotaRequest | None:
 
 
 def console_page(quota: Quota) -> str:
-    """Return the address of the page in the AWS console that shows this quota and can raise it, in the right region."""
+    """Return the address of the AWS console page that shows this quota and can raise it."""
     return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
 
 
@@ -158,8 +163,8 @@ def _parse_request(answer: dict[str, Any], region: str, *, opened_before: bool =
 
 
 def _find_code(name: str, *, spot: bool) -> str | None:
-    """Return the quota against which an instance of this type counts, by its family, so that types outside our table count
-    too."""
+    """Return the quota against which an instance of this type counts. Types that are not in our table are found by their
+    family."""
     quota = hardware().quota_of(name)
     return quota.by_market["spot" if spot else "on-demand"][0] if quota else None
 

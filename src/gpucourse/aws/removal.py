@@ -1,6 +1,6 @@
-"""Removing what a leak scan found, in an order that works, and waiting for what AWS releases late.
+"""Removing the resources that a leak scan found, in an order that works.
 
-Right before a resource is removed, it is described again by its tags. If it no longer has them, it is not touched.
+Right before a resource is removed, it is looked up again by its tags. If it no longer has them, it is not touched.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def remove(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudResource]:
-    """Remove these resources, in all regions at the same time; return those that could not be removed, each with the reason in
-    `note`.
+    """Remove these resources, in all regions in parallel; return those that could not be removed, with the reason in `note`.
 
     A resource that is already gone counts as removed. Nothing without the Project, Course and Stack tags is touched. A resource
     on which others still depend is tried again until `patience_s` seconds have passed.
@@ -120,7 +119,7 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove the resource, based on its current description; none if it is gone or no longer has the
+    """Return the calls that remove the resource, based on its current description. There are none if it is gone or has lost its
     tags.
 
     Raises CloudError for a kind that the course does not create.
@@ -135,8 +134,10 @@ def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
 
 
 def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
-    """Wait until these resources are gone, since the network cannot be removed before them; return those that were not gone in
-    time."""
+    """Wait until these resources are gone, since the network cannot be removed before them.
+
+    Return the resources that still exist when time is up.
+    """
     while resources:
         try:
             resources = [resource for resource in resources if _present(work.account, resource)]
@@ -160,8 +161,7 @@ def _present(account: Account, resource: CloudResource) -> bool:
 
 
 def _loosen(work: _Work, group: CloudResource) -> None:
-    """Remove the rules of this security group that refer to groups: two groups that refer to each other could never be
-    deleted."""
+    """Remove the rules of this security group that refer to other groups: groups that refer to each other cannot be deleted."""
     try:
         if not any(True for _step in _steps(work.account, group)):
             return

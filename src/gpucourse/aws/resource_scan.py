@@ -1,4 +1,4 @@
-"""Finding what the account still contains of the course, by describing every kind of resource with its tags, without Terraform.
+"""Finding the course's resources in the account, without Terraform: every kind of resource is looked up by its tags.
 
 The tagging API is only a cross-check: it lists deleted resources for a while, and omits key pairs and placement groups.
 """
@@ -40,9 +40,9 @@ def find(
 ) -> list[CloudResource]:
     """Return every resource with the course's tags in these regions (by default, the account's own), in the order of removal.
 
-    An empty list proves that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False. The
-    backstop's schedules and role, which cost nothing and only end the course's instances, are included only with `strict`. A
-    region that rejects the credentials while another accepts them is no longer enabled; it counts as one unseen resource.
+    An empty list proves that nothing is left. A kind that AWS does not let us list is included as one resource with `seen`
+    False. Unseen schedules and roles of the backstop are included only with `strict`: they cost nothing and only end instances.
+    A region that rejects the credentials while another accepts them is no longer enabled; it counts as one unseen resource.
     Raises the errors of `Account.call`, except PermissionRefused.
     """
     project_tags = tags.make_project_tags(stack=stack, course=course)
@@ -103,7 +103,7 @@ def _schedule_groups(account: Account) -> Iterator[dict[str, Any]]:
 
 
 def _roles(account: Account) -> Iterator[dict[str, Any]]:
-    """Return the backstop's roles that were created for a stack."""
+    """Return the backstop's roles that were created for a single stack."""
     for role in account.pages("iam", ROLE.operation, ROLE.key, PathPrefix=schedule.PATH):
         yield {**role, **_tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])}
 
@@ -116,12 +116,12 @@ _FINDERS: dict[str, Callable[[Account], Iterator[dict[str, Any]]]] = {
 
 
 def _tags_unless_gone(account: Account, service: str, operation: str, **parameters: str) -> dict[str, Any]:
-    """Return the tags of one resource, or none if it was removed after it was listed, together with another lab."""
+    """Return the tags of one resource, or none if it was removed after it was listed."""
     return {"Tags": (account.call_if_exists(service, operation, **parameters) or {}).get("Tags")}
 
 
 def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return the resources of one kind, or one that is marked as unseen if AWS does not let us list them."""
+    """Return the resources of one kind. If AWS does not let us list them, return one that is marked as unseen."""
     try:
         return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
     except PermissionRefused as error:
@@ -144,8 +144,7 @@ def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResou
 
 
 def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return resources with the course's tags whose kinds no stack creates. This is only a cross-check, so an error is
-    ignored."""
+    """Return resources with the course's tags whose kinds no stack creates. Errors are ignored: this is only a cross-check."""
     filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
     resources: list[CloudResource] = []
     try:
@@ -173,10 +172,10 @@ def _make_unseen_resource(kind: Kind, project_tags: Mapping[str, str], region: s
 
 
 def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> tuple[list[str], str]:
-    """Return the enabled regions, except `known_regions`, that contain resources of the course. The second value says why
-    some regions could not be checked, and is empty if all were.
+    """Return the enabled regions, except `known_regions`, that contain resources of the course.
 
-    One call per region, to the API that lists by tag, is enough to know whether a leak scan is worthwhile there.
+    The second value says why some regions could not be checked; it is empty if all were. One call per region, to the tagging
+    API, shows whether a leak scan of the region is worthwhile.
     """
     try:
         answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions, this lists the enabled regions
@@ -191,7 +190,7 @@ def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> 
 
 
 def _holds(place: Account) -> bool | None:
-    """Return whether the region contains resources of the course; None if that could not be determined."""
+    """Return whether the region contains resources of the course; None if AWS does not say."""
     project_tags = tags.make_project_tags()
     filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
     tagged = place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters)

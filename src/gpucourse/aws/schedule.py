@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-Each instance has its own EventBridge schedule, because a termination of several instances fails as a whole if one id is
-unknown. The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding: the
-deadline watch on the nodes works without the backstop.
+Each instance has its own EventBridge schedule: a request to terminate several instances fails as a whole if one id is unknown.
+The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding, because the
+deadline on the nodes works without the backstop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from gpucourse.model.cloud import Finding
 AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH = "gpucourse-backstop", "/gpucourse/"
-SET_UP = "for the account's administrator, once: gpucourse doctor --setup prints the file that creates the backstop's role"
+SET_UP = (
+    "the account's administrator does this once: gpucourse doctor --setup prints the file that creates the role with which AWS "
+    "itself ends labs (the backstop)"
+)
 _TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # follows the partition, which is the role's
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 
@@ -34,7 +37,7 @@ def group_name(stack: str) -> str:
 
 
 def permissions() -> dict[str, Any]:
-    """Return the role's permissions: it may end instances of the course, and do nothing else."""
+    """Return the role's permissions: to end instances of the course, and nothing else."""
     document: dict[str, Any] = _role_properties()["Policies"][0]["PolicyDocument"]
     return document
 
@@ -59,10 +62,10 @@ def arm(
     project_tags: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
-    """Let AWS end these instances ten minutes after `expires`; a schedule that exists is moved to that time.
+    """Let AWS end these instances ten minutes after `expires`. Existing schedules are moved to that time.
 
-    `project_tags` are the stack's tags, with Project, Course and Stack. Never raises for an error of AWS: the finding says
-    whether the backstop exists.
+    `project_tags`: the stack's tags, with Project, Course and Stack. Never raises for an AWS error: the finding says whether
+    the backstop exists.
     """
     stack = project_tags["Stack"]
 
@@ -88,8 +91,10 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
 
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
-    """Write another deadline into the tags of the stack's schedule group, and of the role that was created for it. Raises the
-    errors of `Account.call`."""
+    """Write another deadline to the tags of the stack's schedule group, and of the stack's own role if it has one.
+
+    Raises the errors of `Account.call`.
+    """
     expires_tag = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
     if group.get("State") == "ACTIVE":
@@ -99,8 +104,10 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
-    """Return when AWS will end each instance of the stack, in UTC; an empty dictionary if there is no backstop. Raises the
-    errors of `Account.call`."""
+    """Return when AWS will end each instance of the stack, in UTC; an empty dictionary if there is no backstop.
+
+    Raises the errors of `Account.call`.
+    """
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
@@ -110,7 +117,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check whether the backstop will work for this identity, as far as can be seen without creating anything."""
+    """Check that the backstop will work for this identity, as far as can be seen without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
@@ -118,7 +125,7 @@ def readiness(account: Account) -> Finding:
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=SET_UP)
     if not role_arn:
-        detail = f"there is no role {ROLE}; deploy creates one for the lab if this identity may; otherwise the lab has none"
+        detail = f"there is no role {ROLE}; deploy creates one for the lab, if this identity is allowed to"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
@@ -132,12 +139,12 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
     try:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
-        detail = f"not in place, so only the nodes' own deadline and idle watch end them: {error.what}"
+        detail = f"not in place, so only the deadline and the idle watch on the nodes end them: {error.what}"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
 
 
 def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
-    """Return the shared role if it exists, else the stack's own role, which is created if needed."""
+    """Return the shared role if it exists. Otherwise, return the stack's own role, which is created if needed."""
     arn = _arn(account, ROLE) or _arn(account, role_name(stack))
     if arn:
         return arn
@@ -180,13 +187,13 @@ def _make_group(account: Account, name: str, project_tags: dict[str, str], sleep
 
 
 def _find_group(account: Account, name: str) -> dict[str, Any]:
-    """Return the group of that name, whose State is ACTIVE or DELETING; empty if there is none."""
+    """Return the group of that name; its State is ACTIVE or DELETING. Return an empty dictionary if there is none."""
     groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
     return next((group for group in groups if group["Name"] == name), {})
 
 
 def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: datetime, sleep: Callable[[float], None]) -> str:
-    """Create or move the schedule of each instance; return a sentence about them."""
+    """Create or move the schedule of each instance; return a sentence that says how many instances end, and when."""
     moment = (expires.astimezone(UTC) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")
     for instance in ids:
         target = {
@@ -208,7 +215,7 @@ def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: d
 
 
 def _put(account: Account, parameters: dict[str, Any], sleep: Callable[[float], None]) -> None:
-    """Create the schedule, or change the existing one of that name; retry while AWS does not accept a new role yet."""
+    """Create the schedule, or change the existing one of that name. Try again while AWS does not accept a new role yet."""
     operation = "create_schedule"
     for tries_left in range(_TRIES, -1, -1):
         try:

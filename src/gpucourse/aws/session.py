@@ -1,8 +1,7 @@
-"""Calls to AWS: clients that are created when needed, short timeouts, bounded retries, and this program's classes for every
-error.
+"""Calls to AWS, with short timeouts and bounded retries. Every error becomes one of this program's errors.
 
-This is the only file that imports boto3 and botocore, and it does so only inside functions: they take a third of a second to
-load.
+This is the only file that imports boto3 and botocore. It does so only inside functions, because they take a third of a second
+to load.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ IAM_NAMES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "res
 
 @dataclass(frozen=True, kw_only=True)
 class AwsIdentity:
-    """The identity that makes the calls: the account's number and the identity's ARN."""
+    """The identity that makes the calls: the number of its account, and its ARN."""
 
     account: str
     arn: str
@@ -48,10 +47,9 @@ class AwsIdentity:
 
 
 class Account:
-    """One AWS account, with the region in which calls are made.
+    """One AWS account, with the region in which calls are made. Threads may share this object.
 
-    Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError. Threads may share this
-    object.
+    Calls raise CredentialsError, PermissionRefused, CloudUnreachable, CloudThrottled or CloudError.
     """
 
     def __init__(self, region: str, environ: Mapping[str, str]) -> None:
@@ -62,24 +60,24 @@ class Account:
         self._session: boto3.Session | None = None
 
     def in_region(self, region: str) -> Account:
-        """Return the same account with another region."""
+        """Return the same account in another region."""
         return self if region == self.region else type(self)(region, self._environ)
 
     def client(self, service: str) -> Any:
-        """Return the boto3 client of a service, created once."""
+        """Return the boto3 client of a service. It is created only once."""
         with self._lock:
             if service not in self._clients:
                 self._clients[service] = self._make(service)
             return self._clients[service]
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Make one call and return its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
+        """Make one call and return its whole answer. `operation`: boto3's name of the call (`describe_vpcs`)."""
         with _translate_errors(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
     def call_if_exists(self, service: str, operation: str, **parameters: Any) -> dict[str, Any] | None:
-        """Make one call and return its answer, or None if AWS does not know the subject of the call (any more)."""
+        """Make one call and return its answer; None if the resource does not exist (any more)."""
         try:
             return self.call(service, operation, **parameters)
         except CloudError as error:
@@ -98,16 +96,17 @@ class Account:
                 yield from page.get(key, [])
 
     def action(self, service: str, operation: str) -> str:
-        """Return the name of an operation in a policy: for `get_aws_default_service_quota`,
-        `servicequotas:GetAWSDefaultServiceQuota`."""
+        """Return the name of an operation in a policy.
+
+        For example, return `servicequotas:GetAWSDefaultServiceQuota` for `get_aws_default_service_quota`.
+        """
         client = self._clients.get(service)
         methods = client.meta.method_to_api_mapping if client is not None else {}
         name = f"{IAM_NAMES.get(service, service)}:{methods.get(operation) or operation.title().replace('_', '')}"
         return IAM_ACTIONS.get(name, name)
 
     def identity(self) -> AwsIdentity:
-        """Return the identity that makes the calls. This is the cheapest way to find out whether there are credentials at
-        all."""
+        """Return the identity that makes the calls. This is the cheapest test of whether there are credentials."""
         answer = self.call("sts", "get_caller_identity")
         return AwsIdentity(account=str(answer["Account"]), arn=str(answer["Arn"]))
 
@@ -129,7 +128,7 @@ class Account:
         )
 
     def _start_session(self) -> boto3.Session:
-        """Return the session, configured by `environ` and not by this process's own environment."""
+        """Return the session. It is configured by `environ`, not by the environment of this process."""
         if self._session is None:
             import boto3
             import botocore.session
@@ -160,7 +159,7 @@ class Account:
 
 
 def find_partition(region: str) -> str:
-    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; an empty text if it knows none."""
+    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; an empty text if it is unknown."""
     import botocore.session
     from botocore.exceptions import UnknownRegionError
 
@@ -172,7 +171,7 @@ def find_partition(region: str) -> str:
 
 @cache
 def _models() -> Any:
-    """Return AWS's description of its services, which is read once for all sessions: EC2's alone takes a third of a second."""
+    """Return AWS's description of its services. It is read once for all sessions: EC2's alone takes a third of a second."""
     from botocore.loaders import create_loader
 
     return create_loader()

@@ -1,4 +1,4 @@
-"""The tags that mark a resource as the course's. Nothing is found, changed or removed by its name."""
+"""The tags that mark a resource as belonging to the course. Nothing is found, changed or removed by its name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # characters that IAM, EFS and EventBrid
 
 
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
-    """Return the tags that a resource must have to belong to this stack, to this course (a workspace's id), or to the
-    project."""
+    """Return the tags that every resource of this stack, this course (a workspace's id) or the project has."""
     project_tags = {"Project": PROJECT}
     if stack:
         project_tags["Stack"] = stack
@@ -35,13 +34,13 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def read(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a resource that AWS described. In a network interface they are under TagSet."""
+    """Return the tags of a resource, from AWS's description. A network interface has them under TagSet."""
     tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def fits(tags: Mapping[str, str], required: Mapping[str, str]) -> bool:
-    """Return whether all required tags are present with their values."""
+    """Return whether all required tags are present, with their values."""
     return all(tags.get(key) == value for key, value in required.items())
 
 
@@ -51,20 +50,20 @@ def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def make_value(text: str) -> str:
-    """Return the text as a valid tag value: each character that AWS refuses becomes `_`, and only 128 characters are kept."""
+    """Return the text as a valid tag value. Characters that AWS refuses become `_`, and only the first 128 are kept."""
     return _NO_TAG.sub("_", text)[:128]
 
 
 def make_expires(expires: datetime) -> list[dict[str, str]]:
-    """Return the tag for the time at which a resource should end, in the form that AWS expects."""
+    """Return the tag that says when a resource should end, in the form that AWS expects."""
     return to_aws_tags({_EXPIRES: expires.astimezone(UTC).isoformat(timespec="seconds")})
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline into the tags of the resources that have one, and of the rules of the security groups among them.
+    """Write another deadline to the tags of these resources. For a security group, also change the tags of its rules.
 
-    `leaks`, other workspaces and Terraform's next plan read these tags. The backstop has a separate call. Raises the errors of
-    `Account.call`.
+    Resources without a deadline are left alone. `leaks`, other workspaces and Terraform's next plan read these tags. The
+    backstop's tags are changed by another function. Raises the errors of `Account.call`.
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]
     expires_tag = make_expires(expires)

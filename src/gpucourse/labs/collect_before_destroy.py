@@ -1,4 +1,4 @@
-"""Before a stack is destroyed, ends every run on it, collects the outputs, and names those that have to be given up."""
+"""Ending and collecting every run on a stack before the stack is destroyed. Outputs that have to be given up are listed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class CollectedRuns:
 
 
 def find_ending(paths: WorkspacePaths, deployment: Deployment, removed_nodes: Collection[str]) -> tuple[RunRecord, ...]:
-    """Return the runs on these nodes that have not been seen to end."""
+    """Return the runs on these nodes whose end has not been recorded."""
     active = runs.list_unfinished(paths, deployment.stack)
     return tuple(record for record in active if _is_on(record, removed_nodes))
 
 
 def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
-    """Return whether the run is, or may be, on any of these nodes: the record does not say which nodes Slurm chose."""
+    """Return whether the run is, or may be, on any of these nodes. The record does not say which nodes Slurm chose."""
     return bool(nodes) and (record.slurm is not None or any(name in nodes for name in record.nodes))
 
 
@@ -56,14 +56,14 @@ def collect_runs(
     unreachable: Mapping[str, str] | None = None,
     removed_nodes: Collection[str] | None = None,
 ) -> CollectedRuns:
-    """End and collect every run of the stack that is not collected yet; with `discard`, only end them.
+    """End and collect every run of the stack that has not been collected yet; with `discard`, only end them.
 
-    Outputs on nodes that are known to be `unreachable` (by name, with the reason) are given up. With `removed_nodes`, only runs
-    on those nodes are affected. The outputs on a cloud node that ended by itself are lost; that is reported, but is not an
-    error.
+    `unreachable`: nodes whose outputs are given up, by name, with the reason.
+    `removed_nodes`: collect only runs on these nodes.
 
-    Raises UnreachableError if outputs cannot be fetched and no warning was given before (NodeUntrusted if a node sends data
-    that cannot be used). Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
+    The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error. Raises UnreachableError if
+    outputs cannot be fetched and no warning was given before. Raises NodeUntrusted if a node sends data that cannot be used.
+    Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 
@@ -102,8 +102,11 @@ def collect_runs(
 
 @dataclass(kw_only=True)
 class _Collector:
-    """Collects the runs of one stack. `lost_nodes`: nodes that cannot be reached, with the reason; `labels`: prefix messages
-    about a run with its id."""
+    """Collects the runs of one stack.
+
+    `lost_nodes`: nodes that cannot be reached, with the reason.
+    `labels`: start each message about a run with the run's id.
+    """
 
     context: Context
     deployment: Deployment
@@ -172,7 +175,7 @@ class _Collector:
             raise _make_uncollected_error(context, deployment, record, error) from error
 
     def _end(self, context: Context, fleet: Fleet, record: RunRecord) -> None:
-        """Cancel the run on these nodes. Raises an error if a job on a cluster that remains did not end."""
+        """Cancel the run on these nodes. Raises an error if the cluster outlives the lab and a job did not end."""
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
@@ -187,10 +190,9 @@ def _count_later(record: RunRecord) -> int:
 
 
 def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
-    """Check that the runs whose records cannot be read were collected. Such a run's nodes are unknown, but its files are sealed
-    once all its outputs are collected.
+    """Check that runs with unreadable records have been collected. Raises MissingError for a run without a seal.
 
-    Raises MissingError for a run that is not sealed.
+    It is unknown which nodes such a run used, but every run is sealed once all its outputs are collected.
     """
     for files, error in errors.items():
         if not files.hashes.exists():
@@ -211,7 +213,8 @@ def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
 def _end_jobs(
     watch: Watcher, deployment: Deployment, record: RunRecord, lost_nodes: Mapping[str, str], connections: Connections
 ) -> str:
-    """End the run's jobs on a cluster that remains. If that fails, return a clause that says what may still run."""
+    """End the run's jobs on a cluster that outlives the lab. If that fails, return a clause that says which jobs may still
+    run."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in lost_nodes)
     is_over = record.has_ended and not _count_later(record)
     if record.slurm is None or is_over or not nodes or not deployment.uses_existing_machines:
@@ -230,7 +233,7 @@ def _end_jobs(
 def _make_uncollected_error(
     context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError
 ) -> UnreachableError:
-    """Return the error that says why the lab was left unchanged; in the cloud, also what that costs."""
+    """Return the error that says why the lab was left unchanged and, in the cloud, how much that costs."""
     problem = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives up these outputs"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError

@@ -1,4 +1,4 @@
-"""Checks whether nodes can work together, with one small collective operation like those of the exercises."""
+"""Checking that nodes can work together, with one small collective operation like those of the exercises."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def hold(
 ) -> None:
     """Sum one tensor over all the nodes.
 
-    `meet` is a free port of the first node and `ways` are the nodes' interfaces, if they are already known. Raises
-    InfrastructureError with the nodes' messages if they cannot work together.
+    `meet`: a free port of the first node, if already known.
+    `ways`: the network interface of each node, if already known.
+
+    Raises InfrastructureError with the nodes' messages if they cannot work together.
     """
     from gpucourse.remote.fleet import values
 
@@ -100,6 +102,6 @@ def _find_port(context: Context, fleet: Fleet, head: Node) -> int:
 
 
 def _last(result: CommandResult) -> str:
-    """Return the last line that gives a reason."""
+    """Return the last line of the error output, or the exit code if there is no output."""
     lines = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip()[-300:] if lines else f"exit code {result.code}"

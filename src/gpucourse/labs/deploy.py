@@ -1,4 +1,4 @@
-"""`deploy`: finds the target of the request, records the lab before it is built, and records the outcome afterwards."""
+"""`deploy`: find the target of the request, and record the lab before and after it is built."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ D = TypeVar("D", bound=Deployment)
 
 
 def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any]:
-    """Return the named target, else the only target that the request can mean, else the one in the settings.
+    """Return the target that is named, otherwise the only one that the request can mean, otherwise the one in the settings.
 
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
@@ -38,7 +38,7 @@ def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any
 
 
 def make_record(workspace: Workspace, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
-    """Return a new record, not stored yet, of a lab that is about to be built."""
+    """Return a new record of a lab that is about to be built. The record is not stored yet."""
     now = now_utc()
     return kind(
         stack=stack,
@@ -55,7 +55,7 @@ def make_record(workspace: Workspace, kind: Callable[..., D], module: Module, st
 
 @contextmanager
 def record_outcome(paths: WorkspacePaths, deployment: Deployment) -> Iterator[None]:
-    """Record the deployment before anything is created, and its outcome after the block, whatever happens there."""
+    """Record the deployment before anything is created, and its outcome after the block, even if the block fails."""
     deployments.save(paths, deployment, "creating")
     try:
         yield

@@ -1,4 +1,4 @@
-"""`destroy`: collects outputs, runs Terraform, scans for leaks without trusting Terraform, and writes a receipt."""
+"""`destroy`: collect outputs, run Terraform, scan for leaks without trusting Terraform, and write a receipt."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ MAX_SHOWN = 600  # characters of commands in one hint
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyRequest:
-    """The labs to destroy. None in a field means no restriction: every module, any target, any GPU. `forget_unreachable`:
-    forget labs on machines that cannot be reached, if that cannot cost money."""
+    """The labs to destroy. A field that is None restricts nothing: every module, any target, any GPU.
+
+    `forget_unreachable`: forget labs on machines that cannot be reached, if they cannot cost money.
+    """
 
     module: str | None = None
     target: str | None = None
@@ -47,10 +49,12 @@ class DestroyRequest:
 
 @dataclass(kw_only=True)
 class Survey:
-    """The selection for a destroy: the labs on record, and this workspace's resources that are on no record, by target.
+    """The labs and resources to destroy.
 
-    `others`: the other labs on record. `unreadable`: why records of requested labs cannot be read. `trouble`: why a target
-    could not be queried.
+    `others`: the recorded labs that are not destroyed.
+    `unreadable`: why records of requested labs cannot be read.
+    `untracked`: this workspace's resources that no record lists, by target.
+    `trouble`: why a target could not be queried.
     """
 
     labs: list[Deployment]
@@ -74,11 +78,11 @@ class DestroyResult:
 
 
 def survey(context: Context, request: DestroyRequest) -> Survey:
-    """Return the requested labs. If all labs are requested, or a module without a record, also query the targets for resources
-    that are on no record.
+    """Return the requested labs and, from the targets, this workspace's resources that no record lists.
 
-    Raises UnknownName for a module that the course does not have, UsageError if the request is to forget labs and none of them
-    may be forgotten.
+    The targets are queried only if all labs are requested, or if no recorded lab fits a request without a GPU. Raises
+    UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of them may
+    be.
     """
     module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)
@@ -104,12 +108,12 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-    """Return the current and past costs of those labs that cost money."""
+    """Return the current and past costs of these labs. Labs that cost nothing are left out."""
     return [cost for target in load_targets() if isinstance(target, HasClock) for cost in target.preview_destroy(context, labs)]
 
 
 def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything: bool) -> None:
-    """Report which labs are never forgotten. Raises UsageError if only such labs were named."""
+    """Report which labs are never forgotten. Raises UsageError if the request names only such labs."""
     other_labs = [lab for lab in labs if not find_target(lab.target).forgettable]
     reasons = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer")
@@ -126,7 +130,7 @@ def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything
 
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
-    """Take down what was found. Every stack is tried, even if others fail."""
+    """Take down everything that the survey found. If one stack fails, the others are still taken down."""
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)
@@ -200,8 +204,10 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
 
 
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
-    """Return the error that lists what may be left on each machine. The commands that remove it are in the receipt and, if they
-    are short, also in the error."""
+    """Return the error that lists what may be left on each machine.
+
+    The receipt contains the commands that remove it. Short commands are in the error as well.
+    """
     item_ids = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
     remedy = commands if len(commands) <= MAX_SHOWN else "the commands in the receipt remove it"
@@ -212,7 +218,7 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
 
 
 def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
-    """Return the error that names what is left. The receipts contain the reasons, and a command that removes each item."""
+    """Return the error that lists the leftovers. The receipts contain the reasons, and a command that removes each item."""
     leftovers = [item for receipt in receipts for item in receipt.leftovers]
     item_names = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in leftovers)
     command = (
@@ -225,18 +231,18 @@ def _make_leftover_error(*receipts: Receipt) -> LeftoverError:
 
 
 class Removable(Protocol):
-    """The existing parts of a lab, and the way to remove them."""
+    """A lab that can be listed and removed."""
 
     def list_existing(self) -> list[str]:
-        """Return what exists, for the receipt."""
+        """Return the existing parts of the lab, for the receipt."""
         ...
 
     def down(self, watcher: Watcher) -> list[str]:
-        """Remove everything that this deployment created; return what was removed."""
+        """Remove everything that this deployment created; return the removed parts."""
         ...
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return everything of this deployment that still exists, without relying on a state file."""
+        """Return everything that still exists of this deployment, without relying on a state file."""
         ...
 
     def end_everything(self) -> None:
@@ -245,7 +251,7 @@ class Removable(Protocol):
 
 
 def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:
-    """Remove the lab, and write into the receipt what existed, what was removed and what remains."""
+    """Remove the lab. The receipt lists what existed, what was removed and what remains."""
     receipt.existed = lab.list_existing()
     with suppress(StorageError):  # a full disk must not keep a lab alive; the next destroy can use the unchanged record
         deployments.save(context.paths, deployment, "destroying")

@@ -1,4 +1,4 @@
-"""`doctor`: finds everything on this computer that would stop the course, and shows a command that fixes each problem."""
+"""`doctor`: find everything on this computer that would stop the course, and show a command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes a few megaby
 
 
 def doctor(context: Context, target_name: str, module: str | None = None) -> list[Finding]:
-    """Check everything that the course needs on this computer, for labs on the target `target_name`; with `module`, also the
-    programs and packages that its exercises use."""
+    """Check everything that labs on this target need on this computer.
+
+    With `module`, also check the programs and packages that the module's exercises use.
+    """
     return [
         _python(),
         _terraform(context.environ),
@@ -40,8 +42,10 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """Check the programs and rare packages of a module's exercises: without an optional one, figures are left out; without a
-    required one, the exercise stops."""
+    """Check the programs and rare packages that a module's exercises use.
+
+    Without an optional program, figures are left out. Without a required one, the exercise stops.
+    """
     users_by_program = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
     findings = [
@@ -60,7 +64,7 @@ def list_programs(module: Module) -> list[Finding]:
 
 
 def _users(module: Module, names_of: Callable[[Exercise], Iterable[str]]) -> dict[str, list[str]]:
-    """Return the exercises that use each name, as lists by name."""
+    """Return, for each name, the exercises that use it."""
     users: dict[str, list[str]] = {}
     for exercise in module.exercises:
         for name in names_of(exercise):
@@ -105,7 +109,7 @@ def _workspace(paths: WorkspacePaths) -> Finding:
 
 
 def check_course(context: Context) -> Finding:
-    """Check whether every module can be read."""
+    """Check that every module can be read."""
     errors = context.catalog.errors
     if errors:
         return Finding(

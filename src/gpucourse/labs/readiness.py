@@ -1,5 +1,7 @@
-"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need. Under Slurm, every node must
-also be idle, and Slurm must list its GPUs."""
+"""The readiness checks: SSH to every node, its shell and Python, then the packages that the exercises need.
+
+Under Slurm, every node must also be idle, and Slurm must list its GPUs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {lo
 
 
 def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
-    """Write the SSH configuration, then wait until every node is ready; each check runs on all nodes in parallel.
+    """Write the SSH configuration, then wait until every node is ready. Each check runs on all nodes in parallel.
 
     Raises UnreachableError or InfrastructureError with the name of every node that failed. A missing torch is only a warning:
     the lab exists, and exercises that need torch report it again.
@@ -54,7 +56,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
 
 
 def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -> None:
-    """Write what plain `ssh -F`, `scp`, `rsync` and editors need: the pinned host keys and the configuration."""
+    """Write the files that plain `ssh -F`, `scp`, `rsync` and editors need: the pinned host keys and the configuration."""
     from gpucourse.remote.keys import known_hosts, ssh_config, ssh_hosts
 
     write_text(paths.known_hosts, known_hosts(inventory), mode=0o600)
@@ -69,7 +71,7 @@ def _has_python(watch: Watcher, link: Link) -> None:
     if not result.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
-            hint="type gpucourse deploy again, from an environment that stays where it is",
+            hint="type gpucourse deploy again, from a Python environment that is not moved or removed",
         )
 
 
@@ -88,11 +90,11 @@ def wait_for_slurm(
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm lists every node as ready with its GPUs, and lists none of `removed_nodes`. Do not wait for a drained
-    node, which only a person can resume.
+    """Wait until Slurm lists every node as ready with its GPUs, and lists none of `removed_nodes`.
 
-    Raises InfrastructureError with `hint`. The error names each node that is not ready, with the end of its daemon's log and a
-    reason from Slurm or from `looks`, which inspects nodes from outside.
+    Do not wait for drained nodes, because only a person can resume them. Raises InfrastructureError with `hint`. The error
+    names each node that is not ready, with the end of its daemon's log and a reason from Slurm or from `looks`, which inspects
+    nodes from outside.
     """
     from gpucourse.remote.fleet import Fleet, values
 
@@ -122,7 +124,7 @@ def wait_for_slurm(
 
 def _list_unready(inventory: Inventory, listing: str, removed_nodes: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listing.splitlines() if line.count("|") >= 3}
-    problems = {name: "removed, and still in Slurm's lists" for name in removed_nodes if name in rows}
+    problems = {name: "removed, but still in Slurm's lists" for name in removed_nodes if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue
@@ -135,7 +137,7 @@ def _list_unready(inventory: Inventory, listing: str, removed_nodes: Collection[
 
 
 def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) -> str:
-    """Return the end of the daemon's log on each of these nodes, as lines. A node that does not answer is left out."""
+    """Return the end of the daemon's log on each of these nodes, as lines. Nodes that do not answer are left out."""
     from gpucourse.remote.fleet import Fleet
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MAX_LOGS]
@@ -147,13 +149,13 @@ def _logs(transport: Transport, inventory: Inventory, names: Collection[str]) ->
 
 
 def _read_log(link: Link, command: str) -> str:
-    """Return the output of a command on the log of the node's daemon, which on an instance belongs to root."""
+    """Run a command on the log of the node's daemon; return its output. On an instance, the log belongs to root."""
     result = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
     return result.stdout.decode(errors="replace").strip()
 
 
 def _log(node: Node) -> str:
-    """Return the path of the log of the node's daemon, as a shell on the node reads it."""
+    """Return the path of the log of the node's daemon, for a shell on the node."""
     daemon = "slurmctld" if node.role == "head" else "slurmd"
     if node.private_address != "127.0.0.1":
         return _LOG.format(daemon=daemon)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """The options that the learner typed after `deploy`. An option that is None or empty comes from the workspace's settings,
-    else from the module.
+    """The options that the learner typed after `deploy`.
 
-    `link` and `unpack_slurm` apply to simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
-    trusts) and `on_login_node` apply to machines that exist already. The fields between them apply to labs that cost money;
-    several GPUs mean several labs. A target refuses options that do not apply to it.
+    An option that is None or empty comes from the workspace's settings, otherwise from the module. Several GPUs mean several
+    labs. A target refuses options that do not apply to it:
+
+    `link`, `unpack_slurm`: only for simulated nodes.
+    `gpu` to `over_budget`: only for labs that cost money.
+    `hosts` to `on_login_node`: only for machines that exist already. `trust` lists fingerprints of host keys that the learner
+    trusts.
     """
 
     module: str
@@ -61,10 +64,10 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightRequest:
-    """The options that the learner typed after `doctor` for an account. An option that is None or empty comes from the
-    settings; without a module, all modules count.
+    """The options that the learner typed after `doctor` for an account.
 
-    Several GPUs mean several labs in parallel; `nodes` needs a `module`.
+    An option that is None or empty comes from the settings; without a module, all modules count. Several GPUs mean several labs
+    in parallel. `nodes` needs a `module`.
     """
 
     module: str | None = None

@@ -1,4 +1,5 @@
-"""The results of the operations of a target: what would be built, what was built, what a command changed."""
+"""The results of the operations of a target: the plan of a lab, the labs that were built, and the changes that a command
+made."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """The result of `deploy` for one lab or, with `--dry-run`, its plan. `changes` are (action, address)."""
+    """The result of `deploy` for one lab or, with `--dry-run`, its plan. `changes` lists (action, address)."""
 
     deployment: Deployment
     changes: list[tuple[str, str]]
@@ -35,8 +36,12 @@ class DeployResult:
 
 @dataclass(kw_only=True)
 class Proposal:
-    """The plan of a deploy, before anything is built. `planned`: with `--dry-run`, the changes. `removed_nodes`: the nodes that
-    are removed or replaced. `ends`: the runs on those nodes that have not been seen to end; the user is asked about them."""
+    """The plan of a deploy, before anything is built.
+
+    `planned`: the changes, with `--dry-run`.
+    `removed_nodes`: the nodes that are removed or replaced.
+    `ends`: the runs on those nodes whose end has not been recorded; the user is asked about them.
+    """
 
     planned: DeployResult | None = None
     removed_nodes: frozenset[str] = frozenset()
@@ -45,14 +50,14 @@ class Proposal:
 
 @dataclass(kw_only=True)
 class LabProposal(Proposal):
-    """The plan for one lab that costs nothing. `start_s` is the monotonic time at which the command began."""
+    """The plan for one lab that costs nothing. `start_s`: when the command began (monotonic clock)."""
 
     deployment: Deployment
     changes: list[tuple[str, str]] = field(default_factory=list)
     start_s: float
 
     def make_result(self, *, healed: Sequence[str] = (), dry_run: bool = False) -> DeployResult:
-        """Return the result of this deploy, which is now complete, or with `dry_run` its plan."""
+        """Return the result of this deploy, now complete, or its plan with `dry_run`."""
         return DeployResult(
             deployment=self.deployment,
             changes=self.changes,
@@ -64,9 +69,12 @@ class LabProposal(Proposal):
 
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
-    """A proposal that costs money, so that the user has to confirm it. `plans` lists the labs with their prices, `later` the
-    labs that the quota does not allow at the same time, `findings` the results of the checks. `budget` is the learner's
-    budget."""
+    """A proposal that costs money, so that the user has to confirm it.
+
+    `plans`: the labs with their prices.
+    `later`: the labs that the quota does not allow at the same time as these.
+    `findings`: the results of the preflight checks.
+    """
 
     plans: list[LabPlan]
     later: list[Choice]
@@ -81,12 +89,12 @@ class PricedProposal(Proposal):
 
     @property
     def usd_until_end(self) -> Decimal:
-        """Return what the proposed labs cost, in USD, if they are left alone until they end."""
+        """Return the cost of the proposed labs, in USD, if they exist until their deadlines."""
         return sum((plan.usd_until_end for plan in self.plans if plan.creates), Decimal(0))
 
     @property
     def fresh(self) -> bool:
-        """Return whether nothing of these labs exists yet."""
+        """Return whether no part of these labs exists yet."""
         return False
 
 
@@ -100,8 +108,11 @@ class BuildResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
-    """The changes to an existing lab: sentences about what changed and what failed, and the lab's new end (ISO 8601, UTC) and
-    cost (USD per hour)."""
+    """The changes to an existing lab: sentences that say what changed and what failed.
+
+    `expires`: the lab's deadline (ISO 8601, UTC).
+    `usd_per_hour`: its cost from now on.
+    """
 
     stack: str
     module: str
@@ -115,10 +126,13 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """More time for a lab: the old and the new end, and the cost in USD of the added time and of all the time until the new
-    end. `command` is the command that requests it.
+    """More time for a lab, with its price.
 
-    `left` is the rest of the budget after what other labs will cost until their deadlines; None without a budget.
+    `before` and `expires`: the old and the new end.
+    `usd_added`: the cost of the added time.
+    `usd_to_end`: the cost from now until the new end.
+    `left`: the budget that remains after the future costs of other labs; None without a budget.
+    `command`: the command that requests the extension.
     """
 
     deployment: Deployment
@@ -132,13 +146,17 @@ class Extension:
 
     @property
     def above_budget(self) -> bool:
-        """Return whether the lab, if it is left alone until its new end, costs more than is left of the budget."""
+        """Return whether the cost of the lab until its new end exceeds the remaining budget."""
         return self.left is not None and self.usd_to_end > self.left
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackCost:
-    """One lab that will be removed: its cost per hour (None if unknown), its cost so far, and the runs that end with it."""
+    """One lab that will be removed, with its cost and the runs that end with it.
+
+    `per_hour`: its cost in USD per hour; None if unknown.
+    `spent`: its cost so far.
+    """
 
     deployment: AwsDeployment
     per_hour: Decimal | None
@@ -164,7 +182,7 @@ class ModulePrice:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightReport:
-    """All findings, in the order in which to fix them. `sources` says where the prices were read, and when."""
+    """All findings, in the order in which to fix them. `sources`: where and when the prices were read."""
 
     region: str
     market: Market
@@ -190,27 +208,27 @@ class PreflightReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ShortQuota:
-    """A quota that is, or may be, too small for the course, with the open request to raise it, if there is one."""
+    """A quota that is, or may be, too small for the course. `open`: a request to raise it that AWS has not answered yet."""
 
     quota: Quota
     open: QuotaRequest | None = None
 
     @property
     def can_be_requested(self) -> bool:
-        """Return whether it makes sense now to request an increase from AWS."""
+        """Return whether the course should request an increase from AWS now."""
         return self.open is None and self.quota.enough is False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stranger:
-    """A machine that is not in the learner's known hosts: its name as typed, and the fingerprint of the key that it shows."""
+    """A machine that is not in the learner's known hosts: its name as typed, and the fingerprint of its key."""
 
     typed: str
     fingerprint: str
 
 
 class UnknownHosts(MissingError):
-    """The error for machines that are not in the learner's known hosts, and so may be the wrong ones. A proposal raises it."""
+    """The error for machines that are not in the learner's known hosts and may therefore be the wrong ones."""
 
     code = "unknown_hosts"
 
@@ -220,13 +238,13 @@ class UnknownHosts(MissingError):
         flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
             f"these machines are not in your SSH's known hosts: {fingerprints}",
-            hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
+            hint=f"log in once with plain ssh. Or, if you know that these are the right fingerprints, add: {flags}",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabHealth:
-    """The state of a lab's nodes and, for a lab that costs money, its `outlook`: what it costs and what will end it."""
+    """The state of a lab's nodes. `outlook`: for a lab that costs money, its cost and its end."""
 
     nodes: list[NodeHealth]
     outlook: Outlook | None = None
@@ -234,7 +252,7 @@ class LabHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """The health of a target's labs, by stack, and warnings about resources that are on no record and may cost money."""
+    """The health of a target's labs, by stack, and warnings about unrecorded resources that may cost money."""
 
     labs: dict[str, LabHealth] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""The files that plain `ssh` needs to reach a node: the configuration that `deploy` wrote, the node's name in it, and, if the
-learner agrees, the line in ~/.ssh/config that includes it."""
+"""The files that plain `ssh` needs to reach a node: the configuration that `deploy` wrote and, if the learner agrees, a line in
+~/.ssh/config that includes it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
     """Return the SSH configuration of a module's lab and the node's name. `node` is `1` or `node1`.
 
-    Raises MissingError if the lab is not deployed, UnknownName for a node that it does not have.
+    Raises MissingError if the lab is not deployed, UnknownName if it has no such node.
     """
     deployment = find_deployed_lab(context.paths, context.catalog.module(module_id))
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
@@ -47,14 +47,14 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
 @dataclass(kw_only=True)
 class SshIncludeAnswer:
-    """The learner's answer about adding the Include line. The question is asked only once."""
+    """The learner's answer to the question whether to add the Include line. The question is asked only once."""
 
     version: int = 1
     wanted: bool
 
 
 def read_answer(paths: WorkspacePaths) -> bool | None:
-    """Return the learner's answer, or None if they were not asked yet."""
+    """Return the learner's answer, or None if they have not been asked yet."""
     record = read_record(paths.ssh_include, SshIncludeAnswer)
     return record.wanted if record else None
 
@@ -67,7 +67,7 @@ def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
 def find_config(environ: Mapping[str, str]) -> Path:
     """Return the path of the learner's SSH configuration, with links resolved. The file may not exist yet.
 
-    Raises MissingError without a home folder, UsageError for a file that belongs to another user or is outside the learner's
+    Raises MissingError without a home folder. Raises UsageError if the file belongs to another user or is outside the learner's
     home folder.
     """
     home = Path(environ.get("HOME", ""))
@@ -93,13 +93,15 @@ def find_config(environ: Mapping[str, str]) -> Path:
 
 
 def find_registered_home() -> Path:
-    """Return this user's home folder as the system records it, which is the one that OpenSSH reads."""
+    """Return this user's home folder as recorded by the system. OpenSSH uses that folder."""
     return Path(pwd.getpwuid(os.geteuid()).pw_dir)
 
 
 def add_line(context: Context) -> bool:
-    """Add the Include line; return whether it was missing before. Raises MissingError, or UsageError if the file is left
-    unchanged."""
+    """Add the Include line; return whether it was missing before.
+
+    Raises MissingError, or UsageError if the file was left unchanged.
+    """
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -112,8 +114,10 @@ def add_line(context: Context) -> bool:
 
 
 def remove_line(context: Context) -> bool:
-    """Remove the Include line; return whether it was there. A file without other content is removed too. Raises the errors of
-    `add_line`."""
+    """Remove the Include line; return whether the file contained it. A file without other content is removed too.
+
+    Raises the errors of `add_line`.
+    """
     config = find_config(context.environ)
     lines = _make_lines(context.paths)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -129,7 +133,7 @@ def remove_line(context: Context) -> bool:
 
 
 def has_labs(paths: WorkspacePaths) -> bool:
-    """Return whether any lab of this workspace is on record, including those whose record cannot be read."""
+    """Return whether this workspace has any recorded lab, even one whose record cannot be read."""
     labs, unreadable = deployments.readable(paths)
     return bool(labs or unreadable)
 
@@ -156,7 +160,7 @@ def _read(config: Path) -> bytes:
 
 
 def _require_readable(config: Path, text: bytes) -> None:
-    """Check that OpenSSH understands the configuration. Raises UsageError if not, MissingError without OpenSSH."""
+    """Check that OpenSSH understands the configuration. Raises UsageError if it does not, MissingError without OpenSSH."""
     client = shutil.which("ssh")
     if client is None:
         raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
@@ -172,7 +176,7 @@ def _require_readable(config: Path, text: bytes) -> None:
 
 
 def _replace(config: Path, text: bytes) -> None:
-    """Write the file atomically, with the permissions that it had."""
+    """Write the file atomically, with its former permissions."""
     mode = stat.S_IMODE(config.stat().st_mode) if config.exists() else 0o600
     with storing(config):
         config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""`status`: every stack, and the current health of each node. It does not load Terraform, and loads only the targets of labs
-that exist."""
+"""`status`: every stack, and the current health of each node. It loads only the targets of existing labs, and never
+Terraform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StackStatus:
-    """One stack: its record, the health of its nodes, the runs that have not ended and, in the cloud, what will end the lab."""
+    """One stack: its record, the health of its nodes, and the runs that have not ended. `cloud`: its cost and its end."""
 
     deployment: Deployment
     nodes: list[NodeHealth]
@@ -40,8 +40,10 @@ class StackStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Every stack of the workspace, warnings about resources that are on no record and may cost money, and the number of
-    damaged stack records."""
+    """Every stack of the workspace, and warnings about unrecorded resources that may cost money.
+
+    `unreadable`: how many stack records are damaged.
+    """
 
     stacks: list[StackStatus]
     warnings: list[str] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Status:
 
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
-    """Return every stack of the workspace. `ask_nodes`: also query the nodes themselves, if a target can do that."""
+    """Return every stack of the workspace. With `ask_nodes`, also query the nodes themselves, if the target supports it."""
     records, unreadable = deployments.readable(context.paths)
     active = runs.list_unfinished(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]

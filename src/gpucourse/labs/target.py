@@ -1,5 +1,7 @@
-"""The definition of a target: a kind of place for labs. Only the registry in this file and the folders next to it contain
-target names."""
+"""The definition of a target: a kind of place for labs.
+
+The names of targets appear only in the registry in this file and in the folders next to it.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,10 @@ R = TypeVar("R")
 
 
 def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[Any, A], R]:
-    """Return a method that calls the function that `find` returns. The function's module is imported only when the method is
-    called, because `status` opens every target."""
+    """Return a method that calls the function that `find` returns.
+
+    The function's module is imported only when the method is called, because `status` opens every target.
+    """
 
     def method(_target: Any, /, *values: A.args, **options: A.kwargs) -> R:
         return find()(*values, **options)
@@ -54,12 +58,13 @@ def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[A
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place for labs. A subclass implements the four abstract operations; the other methods are defaults for a target
-    without special needs. Errors are those in errors.py.
+    """A kind of place for labs. A subclass implements the four abstract operations; the other methods have defaults.
 
-    `name` is the value of `--target`; `no_clock` says why its labs can neither be paused nor given more time. `forgettable`:
-    its machines may be gone for good but cost nothing, so a lab can be forgotten without being reached. Operations that only
-    some targets have are in the protocols below.
+    Errors are those in errors.py. The protocols below are for operations that only some targets have.
+
+    `name`: the value of `--target`.
+    `no_clock`: why its labs can neither be paused nor given more time.
+    `forgettable`: its machines cost nothing and may be gone for good, so a lab on them can be forgotten.
     """
 
     name: str
@@ -68,49 +73,52 @@ class Target(Protocol[P, D_contra]):
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
-        """Return what would be built, its price, and what blocks it; change nothing. The locks of the stacks are held for the
-        block."""
+        """Return the plan of the labs, with the price and everything that blocks them; change nothing.
+
+        The locks of the stacks are held during the block.
+        """
         ...
 
     @abstractmethod
     def build(self, context: Context, proposal: P) -> BuildResult:
-        """Build what was proposed, inside the block of the proposal; if there is only one lab, its error is raised."""
+        """Build the proposed labs, inside the block of the proposal. If there is only one lab, its error is raised."""
         ...
 
     @abstractmethod
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
-        """Return the current health of these labs. Changes nothing; with `ask_nodes`, the nodes themselves are queried, too.
+        """Return the current health of these labs. Changes nothing. With `ask_nodes`, also query the nodes themselves.
 
-        It is also called without labs, because resources may exist that are on no record.
+        It is also called without labs, because resources may exist that no record lists.
         """
         ...
 
     @abstractmethod
     def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
-        """Remove everything of this lab, and write into the receipt what existed, what was removed and what remains.
+        """Remove everything that belongs to this lab. The receipt lists what existed, what was removed and what remains.
 
         Raises LeftoverError if it is unknown what is left.
         """
         ...
 
     def find_unreachable_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
-        """Return the nodes of a forgettable lab that do not report which parts of the lab they contain, by name, with the
-        reason."""
+        """Return the nodes of a forgettable lab that do not report this program's leftovers, by name, with the reason."""
         return {}
 
     def take_down_reachable(
         self, context: Context, deployment: D_contra, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
-        """Remove the lab from the nodes that can be reached, and write into the receipt what may be left on the others."""
+        """Remove the lab from the nodes that can be reached. The receipt lists what may be left on the others."""
         self.take_down(context, deployment, receipt)
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
-        """Return a finding for each thing that labs on this target need on this computer in addition to what every lab needs.
-        `is_selected`: the user chose this target, so that a missing thing blocks the lab."""
+        """Return findings about this computer: what labs on this target need in addition to what every lab needs.
+
+        `is_selected`: the user chose this target, so a missing requirement blocks the lab.
+        """
         return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether this request, if it names no target, can only mean this one."""
+        """Return whether this request, which names no target, can only mean this one."""
         return False
 
     def own_flags(self, request: DeployRequest) -> list[str]:
@@ -125,33 +133,39 @@ class Target(Protocol[P, D_contra]):
         )
 
     def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
-        """Return the nodes that ended by themselves and lost everything on them, by name, with the reason."""
+        """Return the nodes that ended by themselves, by name, with the reason. Everything on them is lost."""
         return {}
 
     def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
-        """Return, for nodes that do not answer, a clause about what they cost meanwhile, and the command that repairs them."""
+        """Return a clause about the cost of nodes that do not answer, and the command that repairs them."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 
 
 @runtime_checkable
 class HasClock(Protocol):
-    """A target whose labs are billed by the hour and end by themselves, so that they can be paused and given more time. `label`
-    is its common name."""
+    """A target whose labs are billed by the hour and end by themselves: they can be paused and given more time.
+
+    `label`: its common name.
+    """
 
     label: str
 
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
-        """Pause a lab: its disks remain, and little else costs money. Raises UsageError, as do all methods here, for a lab that
-        cannot be changed this way."""
+        """Pause a lab: its disks remain, and little else costs money.
+
+        All methods here raise UsageError for a lab that cannot be changed this way.
+        """
         ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
-        """Start a stopped lab, at its new addresses. Raises UsageError if it costs more than is left of the budget, unless
-        `over_budget`."""
+        """Start a stopped lab, at its new addresses.
+
+        Raises UsageError if its cost exceeds the remaining budget, unless `over_budget`.
+        """
         ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
-        """Return the new end and the cost of a lab with this much more time. Changes nothing."""
+        """Return the new end and the cost of a lab if it gets this many more seconds. Changes nothing."""
         ...
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
@@ -167,17 +181,16 @@ class HasClock(Protocol):
         ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
-        """Return the current and past costs of those labs that are on this target, for the user to see before confirming."""
+        """Return the current and past costs of these labs. Labs on other targets are left out."""
         ...
 
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A target on which a search can find resources of this workspace that are on no record."""
+    """A target on which resources of this workspace can be found even if no record lists them."""
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
-        """Return resources of this workspace, or of one of its modules, that are on no record. Raises the errors of the
-        search."""
+        """Return resources of this workspace (or of this module) that no record lists. Raises the errors of the search."""
         ...
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
@@ -208,13 +221,17 @@ class HasAccount(Protocol):
         ...
 
     def policy(self, region: str) -> str:
-        """Return the permissions that the course needs there, as a policy document of the provider. Raises UsageError for an
-        invalid region."""
+        """Return the permissions that the course needs in the account, as a policy document of the provider.
+
+        Raises UsageError for an invalid region.
+        """
         ...
 
     def setup(self, region: str) -> str:
-        """Return everything that an administrator sets up there once, as a file for the provider's own tools. Raises the errors
-        of `policy`."""
+        """Return everything that an administrator sets up once in the account, as a file for the provider's own tools.
+
+        Raises the errors of `policy`.
+        """
         ...
 
 
@@ -224,7 +241,7 @@ def list_targets() -> tuple[str, ...]:
 
 
 def find_target(name: str) -> Target[Any, Any]:
-    """Return the target of that name. Raises MissingError for a target that this installation does not have."""
+    """Return the target of that name. Raises MissingError if this installation does not have it."""
     if name not in TARGETS:
         names = ", ".join(list_targets())
         raise MissingError(
@@ -241,11 +258,10 @@ def load_targets() -> list[Target[Any, Any]]:
 
 
 def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
-    """Return the target of the lab that a command refers to: among the targets with a clock, the one whose lab was changed
-    last.
+    """Return the target of the lab that a command means: among the targets with a clock, the one whose lab changed last.
 
-    If the module has no lab on record, return the first of these targets, which reports how to deploy a lab there. Raises
-    UsageError if the module's labs are on targets without a clock.
+    If the module has no recorded lab, return the first of these targets, which reports how to deploy a lab. Raises UsageError
+    if the module's labs are on targets without a clock.
     """
     module_id = context.catalog.module(module).id
     labs = deployments.list_of_module(context.paths, module_id)

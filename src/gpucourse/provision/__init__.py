@@ -1,2 +1,2 @@
-"""Terraform: the choice of the binary, its arguments, one running process, and the stack's folder. Independent of clouds and
-simulated nodes."""
+"""Terraform: the binary, its arguments, one running process, and the stack's folder. Independent of clouds and simulated
+nodes."""

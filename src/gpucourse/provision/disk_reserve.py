@@ -1,4 +1,4 @@
-"""A disk reserve while Terraform changes things: if the state cannot be written, the record of what was built is lost.
+"""Keeping disk space in reserve while Terraform changes things: if the state cannot be written, the record of the lab is lost.
 
 A ballast file takes up space while Terraform works. The disk may still become full, for example if a node prints endlessly.
 Then the ballast is removed, so that the state can be written, and Terraform is interrupted.
@@ -28,7 +28,7 @@ class DiskReserve:
         self.ran_out = False
 
     def check(self) -> bool:
-        """Return whether the disk has just become full, and if so remove the ballast. All later calls return False."""
+        """Return whether the disk has just become full. If so, remove the ballast; all later calls return False."""
         if self.ran_out or _free(self.folder) >= SCARCE:
             return False
         self.ran_out = True
@@ -36,7 +36,7 @@ class DiskReserve:
         return True
 
     def error(self, log: Path | None = None) -> StorageError:
-        """Return the error for the user."""
+        """Return the error for the user. `log`: Terraform's log, if Terraform was stopped."""
         return StorageError(
             f"no space left in {self.folder}" + (": Terraform was stopped, and what it had built is recorded" if log else ""),
             hint=f"free some space there (df -h '{self.folder}'), then type the command again",
@@ -46,7 +46,7 @@ class DiskReserve:
 
 @contextmanager
 def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
-    """Keep the ballast on the disk during the block. Raises StorageError before the block if too little space is free."""
+    """Keep the ballast on the disk during the block. If too little space is free, raise StorageError before the block."""
     reserve = DiskReserve(folder)
     try:
         with storing(folder):

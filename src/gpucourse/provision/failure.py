@@ -1,4 +1,4 @@
-"""Turning an exit code and a transcript into the error that the user reads: what failed, where, and what to type next."""
+"""Turning Terraform's exit code and transcript into an error that says what failed, where, and what to type next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_DETAIL = 600
 
 
 def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
-    """Return the error for a Terraform that ended with `code`, which is not 0."""
+    """Return the error for a Terraform command that ended with `code`, which is not 0."""
     if code < 0:
         return _make_killed_error(command, -code, log)
     errors = transcript.errors or [_find_plain_error(command, code, transcript)]
@@ -51,7 +51,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
 
 
 def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> Interrupted:
-    """Return the error for a Terraform that stopped because of an interrupt."""
+    """Return the error for a Terraform command that stopped because of an interrupt."""
     count = len(transcript.finished)
     progress = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
     hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you want to"
@@ -66,14 +66,14 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     reason = " (is there enough memory?)" if name == "SIGKILL" else ""
     return TerraformFailed(
         f"terraform {command} was ended by {name}{reason}; what it was building at that moment may not be recorded",
-        hint="type the command again to continue, or `gpucourse destroy`, which also looks for what is not recorded",
+        hint="type the command again to continue, or `gpucourse destroy`, which also looks for resources that are not recorded",
         log=log,
         summary=name,
     )
 
 
 def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagnostic:
-    """Return the first `Error: ...` among lines that are not events, without Terraform's frame; if there is none, return the
+    """Return the first `Error: ...` among lines that are not events, without Terraform's frame. If there is none, return the
     last lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
@@ -85,8 +85,10 @@ def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagno
 
 
 def _without_warnings(lines: list[str]) -> Iterator[str]:
-    """Yield the lines without the framed warning about Terraform's own configuration file, which precedes every command's
-    output."""
+    """Yield the lines without the framed warning about Terraform's own configuration file.
+
+    This warning precedes the output of every command.
+    """
     boxed = False
     for line in lines:
         boxed = boxed or line.startswith("There are some problems with the CLI configuration")
@@ -96,8 +98,8 @@ def _without_warnings(lines: list[str]) -> Iterator[str]:
 
 
 def _shorten(detail: str) -> str:
-    """Return the most useful part of an error: for a failed local command, how it ended and its last lines; else the
-    beginning."""
+    """Return the most useful part of an error. For a failed local command, this is its exit status with its last lines;
+    otherwise, it is the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
         return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_MAX_DETAIL:]

@@ -1,7 +1,7 @@
-"""The contract between every stack and the rest of the course: its Terraform output `nodes`, read strictly.
+"""The Terraform output `nodes`, through which every stack describes its nodes to the course. It is read strictly.
 
-`nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). The entry of a
-node whose resource exists but which did not start is null.
+`nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). The entry is
+null if the node's resource exists but the node did not start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     """Return the nodes in Terraform's outputs (as in `terraform output -json`), head first.
 
-    Raises InfrastructureError with the missing or wrong field, or with the nodes that did not start.
+    Raises InfrastructureError that names the missing or wrong field, or the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
     entries = entry.get("value") if isinstance(entry, dict) else None
@@ -43,7 +43,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
 
 
 def _check(nodes: Sequence[Node]) -> None:
-    """Check that values are in range and the nodes belong together. Raises InfrastructureError if not."""
+    """Check that values are in range and that the nodes belong together. Raises InfrastructureError if they do not."""
     for node in nodes:
         if empty := sorted(name for name in _REQUIRED if getattr(node, name) == ""):
             raise _refuse(f"has no {empty[0]} for {node.name or 'a node'}")
@@ -60,5 +60,6 @@ def _check(nodes: Sequence[Node]) -> None:
 def _refuse(subject: str) -> InfrastructureError:
     return InfrastructureError(
         f"the stack's Terraform output `nodes` {subject}",
-        hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` rebuilds it",
+        hint="the stack does not fit this version of gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` "
+        "rebuilds it",
     )

@@ -1,6 +1,6 @@
 """`terraform init`, which fetches providers and modules. It is skipped if the stack's folder already has them.
 
-The checksums that the course pins stay in the lock file; `init` and every later command of Terraform compare the providers with
+The checksums that the course pins stay in the lock file. `init` and every later Terraform command compare the providers with
 them.
 """
 
@@ -24,10 +24,10 @@ USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/pl
 
 
 def find_mirror(folder: Path, environ: Mapping[str, str], usual: Sequence[str] = USUAL_MIRRORS) -> Path | None:
-    """Return a folder on this computer that contains every provider of the stack: the one in TF_PLUGIN_MIRROR, or a usual one.
+    """Return a folder on this computer that contains every provider of the stack: TF_PLUGIN_MIRROR or a usual folder.
 
-    Return None if there is none; Terraform then downloads the providers. Raises MissingError if the folder in TF_PLUGIN_MIRROR
-    does not exist.
+    Return None if there is none; Terraform then downloads the providers. Raises MissingError if TF_PLUGIN_MIRROR names a folder
+    that does not exist.
     """
     if name := environ.get(MIRROR_VARIABLE):
         mirror = Path(name).expanduser()
@@ -47,13 +47,13 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
-    """Return whether this version of Terraform ran `init` for exactly these files, and every provider is still in its place."""
+    """Return whether this version of Terraform ran `init` for exactly these files, and every provider is still present."""
     stored = folder / _INITIALISED
     return stored.is_file() and stored.read_text(encoding="utf-8") == _digest(folder, version)
 
 
 def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
-    """Note that `init` was run for the folder's files in their current state."""
+    """Record that `init` was run for the folder's files in their current state."""
     write_text(folder / _INITIALISED, _digest(folder, version))
 
 

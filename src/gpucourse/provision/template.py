@@ -1,4 +1,4 @@
-"""The stack's own copy of its Terraform files, with the modules to which they refer. It is made completely or not at all.
+"""The stack's own copy of its Terraform files, with the modules that they use. It is made completely or not at all.
 
 The copy stays with its state, so that `destroy` uses the same files as `deploy`, even after an upgrade.
 """
@@ -23,10 +23,10 @@ _LOCAL_SOURCE = re.compile(
 
 
 def copy_template(template: Path, target: Path) -> None:
-    """Put a fresh copy of `template` at `target` (0700), in place of what was there.
+    """Put a fresh copy of `template` at `target` (0700), and remove its former content.
 
-    If the files refer to a module by a relative path outside the template, the module is copied to `modules/<its name>` in the
-    copy, and the path is changed. Raises MissingError if the template or a module does not exist, StorageError.
+    If the files use a module at a relative path outside the template, the module is copied to `modules/<its name>` in the copy,
+    and the path is changed. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
         raise _report_missing(str(template))
@@ -42,7 +42,7 @@ def copy_template(template: Path, target: Path) -> None:
 
 
 def restore_template(template: Path, target: Path) -> None:
-    """Put the template's files back into `target`, which keeps its state and everything else in it."""
+    """Put the template's files back into `target`. The state and other files in it stay."""
     whole = target.with_name(f"{target.name}.restored")
     copy_template(template, whole)
     with storing(target):
@@ -51,12 +51,12 @@ def restore_template(template: Path, target: Path) -> None:
 
 
 def is_stack(folder: Path) -> bool:
-    """Return whether there are Terraform files in the folder."""
+    """Return whether the folder contains Terraform files."""
     return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
 
 
 def _bring_modules(original: Path, copy: Path, root: Path, copy_names: dict[Path, str]) -> None:
-    """Copy the modules to which the files in `copy` (a copy of `original`) refer, and make the files refer to these copies."""
+    """Copy the modules that the files in `copy` (a copy of `original`) use, and change the paths in the files."""
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
         pieces, end = [], 0
@@ -85,7 +85,7 @@ def _bring(source: Path, root: Path, names: set[str], *, named_in: Path) -> str:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Copy the contents but not the modes: an installed package may be read-only, but its copy must not be."""
+    """Copy the content of a folder, but not the modes: an installed package may be read-only, but its copy must not be."""
     shutil.copytree(source, target, ignore=_NOT_COPIED, copy_function=shutil.copyfile)
     for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
         folder.chmod(0o755)

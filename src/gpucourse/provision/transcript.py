@@ -1,4 +1,4 @@
-"""Terraform's output while it works: its `-json` lines become events, and what is needed at the end is kept."""
+"""Reading Terraform's output while it works: its `-json` lines become events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_TEXT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error in Terraform's words; `address` is empty if the error is not about a resource."""
+    """An error in Terraform's words. `address`: the resource that it is about; empty if there is none."""
 
     summary: str
     detail: str = ""
@@ -31,10 +31,13 @@ class Diagnostic:
 
 @dataclass
 class Transcript:
-    """Reads one command's output line by line. Of the lines that are not Terraform's JSON, the last forty are kept as text.
+    """Reads the output of one command line by line.
 
-    `planned` and `finished` are (action, address); `changing` is whether a resource was touched; `outputs` are as in `terraform
-    output -json`, None until they are known.
+    `planned`: the planned changes, as (action, address).
+    `finished`: the completed changes, as (action, address).
+    `outputs`: the outputs as in `terraform output -json`; None until they are known.
+    `changing`: whether a resource has been touched.
+    `text`: the last forty lines that are not Terraform's JSON.
     """
 
     planned: list[tuple[str, str]] = field(default_factory=list)
@@ -123,7 +126,7 @@ def _parse_error(message: dict[str, Any]) -> Diagnostic:
 
 
 def _moment(stamp: str) -> float:
-    """Return seconds since the epoch; 0 if the form of the time is unknown, so that no duration is invented."""
+    """Return a time as seconds since the epoch. Return 0 if its form is unknown, so that no duration is invented."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:

@@ -1,5 +1,7 @@
-"""`break --how code`: a copy of an exercise with an error that real benchmarks contain, which the learner finds and repairs.
-The repaired copy is run and judged."""
+"""`break --how code`: a copy of an exercise with an error that occurs in real benchmarks. The learner finds and repairs it.
+
+The repaired copy is run and judged.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ LIMIT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDiagnosis:
-    """A diagnosis that was judged: with a `hint` if it is wrong, with the fault and its explanation if it is right."""
+    """A diagnosis that was judged.
+
+    `fault`: the fault with its explanation, if the diagnosis is right.
+    `hint`: a hint, if the diagnosis is wrong.
+    """
 
     right: bool
     fault: CodeFault | None
@@ -46,7 +52,11 @@ class JudgedDiagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """A repaired copy that was run and judged, with the checks of its run and the answer of the fault's judge."""
+    """A repaired copy that was run and judged.
+
+    `verdict`: the checks of its run.
+    `judged`: the answer of the fault's judge.
+    """
 
     record: RunRecord
     verdict: ExerciseVerdict | None
@@ -60,15 +70,15 @@ class Repair:
 
 
 def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every fault in code that this course has, by its word. The learner chooses from these words."""
+    """Return every code fault of this course, by its word. The learner chooses from these words."""
     return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
-    """Put a fault into a copy of the exercise and run the copy. If `fault_id` is None, choose a fault at random, preferably one
-    that was never found.
+    """Put a fault into a copy of the exercise and run the copy.
 
-    Raises UsageError if the course has no fault for this exercise, and the errors of `run`.
+    If `fault_id` is None, choose a fault at random, preferably one that has never been found. Raises UsageError if the course
+    has no fault for this exercise, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
@@ -90,7 +100,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
 
 
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
-    """Return whether the newest drill of an exercise has a fault in its code."""
+    """Return whether the newest drill of an exercise is one with an injected code fault."""
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
     return bool(drills) and not context.paths.drill(drills[-1].id).exists()
@@ -111,7 +121,7 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
 
 
 def judge_repair(context: Context, run_request: RunRequest) -> Repair:
-    """Run the copy that the learner repaired, and judge it by the exercise's checks and by the judge of its fault.
+    """Run the copy that the learner repaired. Judge it by the exercise's checks and by the judge of its fault.
 
     Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """
@@ -149,7 +159,7 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 
 def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
-    """Write the course's own files with the fault in them. An existing copy is kept under `kept/`."""
+    """Copy the course's own files and put the fault into the copy. An existing copy is kept under `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
         aside = context.paths.broken_copy(exercise.id, suffix=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")

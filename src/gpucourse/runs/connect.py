@@ -1,5 +1,4 @@
-"""Connects to the nodes of runs, to each only once per command, and reports which of them answered. Also finds the network
-interface of each node that leads to the other nodes."""
+"""Connecting to the nodes of runs, only once per command, and finding the network interfaces between them."""
 
 from __future__ import annotations
 
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 
 RUNS_AT_ONCE = 6
 """The number of runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection.
-A connection has eight channels; two are left for questions about ranks."""
+A connection has eight channels; two are left for queries about ranks."""
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
 _NO_PROGRAM = 127  # the exit code of a shell for an unknown program
 
 
 def reach(watch: Watcher, fleet: Fleet) -> None:
-    """Connect to every node at the same time. Raises UnreachableError with the name of every node that does not answer."""
+    """Connect to all nodes in parallel. Raises UnreachableError with the name of every node that does not answer."""
     from gpucourse.remote.fleet import values
 
     start_s = time.monotonic()
@@ -63,7 +62,7 @@ def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
 
 @dataclass
 class _Lab:
-    """The connections to the nodes of one lab, and the reasons why some nodes could not be reached."""
+    """The connections to the nodes of one lab. `errors`: why some nodes could not be reached."""
 
     fleet: Fleet
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,8 +70,10 @@ class _Lab:
 
 
 class Connections:
-    """The connections of one command: at most one to each node, however many runs use it, until the end of the block. Several
-    threads may use this object. It does not wait a second time for a node that did not answer."""
+    """The connections of one command: at most one to each node, until the end of the block. Threads may share this object.
+
+    If a node did not answer, later requests for it fail without waiting again.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -80,8 +81,10 @@ class Connections:
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
-        """Return the nodes of a run, connected. Raises MissingError if the run's stack is gone, UnreachableError for nodes that
-        do not answer."""
+        """Return the nodes of a run, connected.
+
+        Raises MissingError if the run's stack is gone, UnreachableError for nodes that do not answer.
+        """
         deployment = deployments.load(self._context.paths, record.stack)
         nodes = nodes_of(deployment, record) if deployment else ()
         if deployment is None or not nodes:
@@ -121,10 +124,9 @@ class Connections:
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the interface of each node that leads to the first of `nodes`; for the first node, return the one that leads to
-    the second.
+    """Return the network interface of each node that leads to the first of `nodes`. For the first, it leads to the second.
 
-    A simulated node that is not a separate machine has the loopback interface. Raises MissingError if a node has no route.
+    Simulated nodes that are not separate machines use the loopback interface. Raises MissingError if a node has no route.
     """
     from gpucourse.remote.fleet import values
 
@@ -139,7 +141,7 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def find_interface(link: Link, peer: Node) -> str:
-    """Return the interface that leads from a node to another one. Raises MissingError if there is no route."""
+    """Return the network interface that leads from a node to another node. Raises MissingError if there is no route."""
     output = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
     if output.code == _NO_PROGRAM:
         raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")

@@ -1,4 +1,4 @@
-"""The failure coach's diagnosis of a run, based on the run's local files: its plan, its logs, its record."""
+"""The failure coach's diagnosis of a run, based on the run's local files: its plan, logs and record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Command:
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """The part of `plan.json` that is read again."""
+    """The part of `plan.json` that is read again later."""
 
     commands: tuple[_Command, ...] = ()
     timeout_s: float | None = None
@@ -43,12 +43,12 @@ class StoredPlan:
 
     @property
     def ranks(self) -> dict[str, tuple[int, ...]]:
-        """Return the ranks that were planned on each node; an empty dictionary under Slurm, which places the ranks itself."""
+        """Return the planned ranks of each node; an empty dictionary under Slurm, which places the ranks itself."""
         return {} if self.batch else {command.node.name: command.ranks for command in self.commands}
 
 
 def read_plan(files: RunPaths) -> StoredPlan:
-    """Return the plan of a run; an empty plan if the file is of another kind, gone, or damaged."""
+    """Return the plan of a run. Return an empty plan if the file is of another kind, gone, or damaged."""
     try:
         return read_record(files.plan, StoredPlan) or StoredPlan()
     except MissingError:
@@ -56,7 +56,7 @@ def read_plan(files: RunPaths) -> StoredPlan:
 
 
 def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> list[Diagnosis]:
-    """Return the diagnoses of a run, the likeliest first. `loss`: why nodes cannot be reached, if any cannot."""
+    """Return the diagnoses of a run, the most likely first. `loss`: why nodes cannot be reached; empty if all can."""
     from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
@@ -89,8 +89,8 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
 
 
 def _join_command(plan: StoredPlan) -> str:
-    """Return the environment and the command line of the first node of a plan. Those of the other nodes differ only in the
-    node's number."""
+    """Return the environment and the command line of the first node. The other nodes' commands differ only in the node's
+    number."""
     if not plan.commands:
         return ""
     first = plan.commands[0]

@@ -1,5 +1,4 @@
-"""Breaks an exercise with an injected fault, finds the drill whose fault is not found yet, and judges the learner's
-diagnosis."""
+"""Breaking an exercise with an injected fault, and judging the learner's diagnosis."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 _HINTS: dict[How, tuple[str, ...]] = {
     "kill-rank": (
-        "Who was the first to end, and with which code? gpucourse runs, then the logs of that rank.",
+        "Which rank ended first, and with which code? See gpucourse runs, then the logs of that rank.",
         "A code above 128 is 128 plus the number of a signal. Does the log of that rank say why it ended?",
         "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
     ),
@@ -51,10 +50,10 @@ _HINTS: dict[How, tuple[str, ...]] = {
 
 
 def break_exercise(context: Context, run_request: RunRequest, requested_kind: How | None) -> RunResult:
-    """Run the exercise with a fault in it, chosen at random if `requested_kind` is None. No log and no file of the run shows
-    which fault it is.
+    """Run the exercise with an injected fault, chosen at random if `requested_kind` is None.
 
-    Raises UsageError if nothing can be broken, ExerciseFailed if the fault came too late, and the errors of `run`.
+    No log and no file of the run shows the kind of the fault. Raises UsageError if nothing can be broken, ExerciseFailed if the
+    fault came too late, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
@@ -77,21 +76,20 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     if not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
-            f"the fault had no effect on run {record.id}: the run was over before it, or ended for another reason",
+            f"the fault had no effect on run {record.id}: the run ended before the fault, or for another reason",
             hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
         )
     return ran
 
 
 def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
-    """Return the request for the simulated lab, if there is one. Otherwise return it unchanged; its plan is then refused with a
-    reason."""
+    """Return the request for the simulated lab, if there is one. Otherwise, return it unchanged; its plan is refused later."""
     labs = (lab for lab in deployments.list_of_module(paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
 def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
-    """Return whether the fault shows in how the run ended."""
+    """Return whether the end of the run shows the fault."""
     if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)
     if fault.how == "kill-rank":
@@ -100,8 +98,7 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the verdict shows the coach's diagnosis
-    of the run.
+    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -128,13 +125,13 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
 
 
 def open_drill(paths: WorkspacePaths, exercise_id: str) -> RunRecord | None:
-    """Return the newest drill of an exercise if its fault has not been found yet; otherwise return None."""
+    """Return the newest drill of an exercise if its fault has not been found yet; otherwise, return None."""
     newest = _find_newest_drill(paths, exercise_id)
     return newest[0] if newest is not None and not newest[1].is_solved else None
 
 
 def _find_newest_drill(paths: WorkspacePaths, exercise_id: str) -> tuple[RunRecord, InjectedFault] | None:
-    """Return the newest drill of an exercise and its fault; return None if there is no drill or the fault is in the code."""
+    """Return the newest drill of an exercise and its fault. Return None if there is no drill or the fault is in the code."""
     drills = [record for record in runs.every(paths, exercise_id) if record.drill]
     fault = read_record(paths.drill(drills[-1].id), InjectedFault) if drills else None
     return (drills[-1], fault) if fault is not None else None
@@ -186,7 +183,7 @@ def _slow(record: RunRecord, fault: InjectedFault) -> Diagnosis:
         "pace, and the "
         "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
         "clusters.",
-        next=f"gpucourse logs {record.id} --times: whose lines come late? Then what each rank needs for a step without "
-        f"communication",
+        next=f"gpucourse logs {record.id} --times: whose lines come late? Then compare how long each rank takes for a step "
+        f"without communication",
         ranks=[] if fault.rank is None else [fault.rank],
     )

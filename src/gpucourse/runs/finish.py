@@ -1,5 +1,7 @@
-"""Finishes a run: collects outputs and metrics, draws plots, judges, stores deliverables and hashes. Can be repeated after any
-interruption."""
+"""Finishing a run: collect outputs and metrics, draw plots, judge, and store deliverables and checksums.
+
+It can be repeated after any interruption.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,19 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import MissingOutputs
 
 _MAX_NOTES = 20
-"""The largest number of uncollected files that the screen names."""
+"""The most uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
-"""Several runs may be collected at the same time. Drawing and judging each have one process, which takes one run at a time."""
+"""Held while one run is drawn and judged: there is only one process for each. Several runs may be collected in parallel."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
-    """Fetch what the run left on its nodes, then judge it. Return the verdict, or None if the run did not succeed.
+    """Fetch the outputs of a run from its nodes, then judge it. Return the verdict, or None if the run did not succeed.
 
-    `until` is the time (on the monotonic clock) at which collecting ends in any case.
+    `until`: when to stop collecting in any case (monotonic clock).
 
-    Raises UnreachableError (NodeUntrusted if a node sent invalid data) if a node's outputs are not collected. The run is then
-    not judged but stored as `collecting`, so that the next command about it tries again.
+    Raises UnreachableError if a node's outputs cannot be collected, NodeUntrusted if a node sends invalid data. The run is then
+    stored as `collecting` without a verdict, so that the next command tries again.
     """
     files = runs.files_of(context.paths, record)
     files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed; a run without a seal is under way
@@ -60,8 +62,10 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 def _judge_and_hand_in(
     context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str]
 ) -> ExerciseVerdict | None:
-    """Judge a run, seal it and hand it in once its outputs are collected. `digests`: the SHA-256 sums that are already known,
-    by the files' paths."""
+    """Judge a run whose outputs are collected, seal it and hand it in.
+
+    `digests`: the SHA-256 sums that are already known, by file path.
+    """
     record.state = "broken" if record.drill else find_end_state(record.node_exits)
     record.diagnoses = []
     if not record.drill:  # the learner has to diagnose a drill
@@ -82,8 +86,11 @@ def _judge_and_hand_in(
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks, or those of the learner's own script, on what the run left here. Store the verdict and
-    return it; return None if the run is not evidence."""
+    """Evaluate the checks of the exercise, or of the learner's own script, on the collected files. Store and return the
+    verdict.
+
+    Return None if the run is not evidence.
+    """
     if record.brings_checks:
         verdict = judge_own_checks(context, record)
     elif record.is_judged:
@@ -95,8 +102,10 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 
 def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """Judge the learner's parts again, in a separate process, and return the verdict on a run with the results. Raises
-    MissingError."""
+    """Judge the learner's parts again, in a separate process. Return the verdict on the run, with these results.
+
+    Raises MissingError.
+    """
     verdict = verdict_on(context, exercise, record)
     if not exercise.yours:
         return verdict
@@ -107,7 +116,7 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
 
 
 def seal(files: RunPaths, mode: str) -> None:
-    """Write the SHA-256 sum of every file of the run, so that a later change can be detected."""
+    """Write the SHA-256 sum of every file of the run, so that later changes can be detected."""
     write_record(files.hashes, _make_seal(files, mode, {}))
 
 
@@ -119,7 +128,7 @@ def _make_seal(files: RunPaths, mode: str, known_digests: Mapping[str, str]) -> 
 
 
 def seal_screen(files: RunPaths) -> None:
-    """Add the captured screen, which is drawn last, to the hashes."""
+    """Add the captured screen to the checksums. It is drawn after the run is sealed."""
     if files.screen.is_file():
         seals.seal_again(files, [files.screen.name])
 
@@ -127,7 +136,7 @@ def seal_screen(files: RunPaths) -> None:
 def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> None:
     """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not newer.
 
-    Files that an earlier run left there and this run does not have are removed; files that the learner put there stay.
+    Files of an earlier run that this run does not have are removed. The learner's own files stay.
     """
     files, target = runs.files_of(paths, record), paths.deliverables(exercise.id)
     earlier = read_handed_in_verdict(paths, exercise.id)
@@ -153,7 +162,7 @@ def _collect(
     files: RunPaths,
     until: float | None,
 ) -> dict[str, str]:
-    """Collect the outputs; return their digests, by path relative to the run's folder."""
+    """Collect the outputs; return their SHA-256 sums, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
     # A learner's script does not use GPUCOURSE_OUT, so everything that it wrote into its folder is its result.
@@ -180,14 +189,13 @@ def _collect(
 
 
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
-    """Return one error that names every node whose outputs are not collected, and the reasons."""
+    """Return one error that names every node whose outputs could not be collected, with the reasons."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """Return what the script measured, together with values that this program adds and that override the script's: the mode,
-    and Slurm's data."""
+    """Return the metrics of the script. This program adds the mode and Slurm's data, which override the script's values."""
     metrics = slurm.add_metrics(_read_node_metrics(watch, record, files), record, files, watch)
     if metrics is not None:
         metrics["mode"] = record.mode
@@ -214,7 +222,7 @@ def _read_node_metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> di
 
 
 def _is_plain(path: Path) -> bool:
-    """Return whether the path itself is a file: the target of a link does not belong to the run."""
+    """Return whether the path itself is a file. The target of a link does not belong to the run."""
     return path.is_file() and not path.is_symlink()
 
 
@@ -230,7 +238,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
-    """Return what a GPU measured for the plots of the exercise, by the plots' files, if the course has such a record."""
+    """Return recorded GPU measurements for the plots of the exercise, by plot file, if the course has them."""
     records = find_recorded_plots(
         context.folders.exercises, exercise, lambda text: _warn(context.watch, f"no recorded points of a GPU: {text}")
     )

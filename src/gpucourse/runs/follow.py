@@ -1,6 +1,6 @@
-"""Follows the logs of a run that is under way; when the run has ended, collects everything and judges it.
+"""Following the logs of a run that is under way. When the run has ended, its outputs are collected and judged.
 
-The command that holds the run's lock does this; all other commands read the same files on disk. A run without a follower
+Only the command that holds the run's lock does this; all other commands read the same files on disk. A run without a follower
 continues by itself, and the next command continues where the files end.
 """
 
@@ -37,7 +37,7 @@ NAMED = 3  # a title names at most this many nodes; for more, it shows their num
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedRun:
-    """The end of a run: its record, and the verdict if the run succeeded."""
+    """A run that has ended. `verdict`: None if the run did not succeed."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
@@ -52,7 +52,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
     """Follow the run to its end, then finish it.
 
     Raises Interrupted when the user presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
-    outputs are not collected (see `conclude`).
+    outputs cannot be collected (see `conclude`).
 
     Following ends some minutes after the run's own time limit, or after `limit_s`: see `remote.patience`.
     """
@@ -61,9 +61,9 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 
 
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
-    """Collect what an ended run left, and judge it.
+    """Collect the outputs of an ended run, and judge it.
 
-    Raises Interrupted when the user presses Ctrl-C, UnreachableError if a node's outputs are not collected. The next command
+    Raises Interrupted when the user presses Ctrl-C, UnreachableError if a node's outputs cannot be collected. The next command
     about the run then tries again.
     """
     problem, hint = (
@@ -76,13 +76,13 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
         raise Interrupted(problem, hint=hint) from error
     except UnreachableError as error:
         kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-        discard = f"gpucourse destroy {record.module} --discard destroys the lab without it"
+        discard = f"gpucourse destroy {record.module} --discard destroys the lab without these outputs"
         raise kind(f"{problem}: {error.what}", hint=f"{hint}; {discard}") from error
     return FollowedRun(record=record, verdict=verdict)
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
-    """Store the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
+    """Store the run's logs and exit codes. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import FollowTimes, follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -126,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return the job through which the follower follows a run on these nodes."""
+    """Return the job that the follower needs to follow a run on these nodes."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(
@@ -143,7 +143,7 @@ def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> Foll
 
 
 def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
-    """Return the ranks that have no output here yet; none under Slurm, where jobs wait in the queue for a good reason."""
+    """Return the ranks without any output so far; none under Slurm, where a job may wait in the queue."""
     if record.slurm is not None:
         return SilentRanks(ranks={})
     speakers = {speaker for speaker, log in files.all_logs().items() if log.lstat().st_size}
@@ -157,8 +157,7 @@ def name_nodes(names: Sequence[str]) -> str:
 
 
 def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
-    """Return what ranks do before their first line if that takes seconds; return an empty text if they may print
-    immediately."""
+    """Return what ranks do before their first line if that takes seconds. Otherwise, return an empty text."""
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages
@@ -166,7 +165,7 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:
-    """Write into the record how nodes and ranks ended."""
+    """Record how nodes and ranks ended."""
     _note_progress(record, result)
     if record.slurm is not None:
         record.slurm.jobs, record.slurm.later = list(result.jobs), list(result.later_jobs)
@@ -185,7 +184,7 @@ def _note_progress(record: RunRecord, result: FollowResult) -> None:
 
 
 def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunState, reason: str) -> None:
-    """End a run that did not start as a whole, so that nothing of it stays on any node that answers."""
+    """End a run that did not start on all its nodes, so that nothing of it is left on nodes that answer."""
     from gpucourse.remote.execute import cancel
 
     cancel(fleet, record.id)
@@ -194,8 +193,10 @@ def give_up(paths: WorkspacePaths, fleet: Fleet, record: RunRecord, state: RunSt
 
 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
-    """Store what was seen of a run whose nodes stopped answering, and return the error. The run may still continue there, so it
-    is not judged."""
+    """Store the progress of a run whose nodes stopped answering; return the error.
+
+    The run may still continue on the nodes, so it is not judged.
+    """
     _note_progress(record, error.result)
     record.first_failure, record.error = error.result.first_failure, error.what
     with context.guard("name the cause of the failure"):

@@ -1,6 +1,6 @@
-"""Reads the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines while another command follows.
+"""Reading the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines as they arrive.
 
-A log may be a gigabyte long, and so may a single line. So nothing here holds more than a few pieces of `CHUNK` bytes, and the
+A log, or a single line of it, may be a gigabyte long. So only a few pieces of `CHUNK` bytes are in memory at a time, and the
 text before the selected part is not read.
 """
 
@@ -31,8 +31,12 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True, kw_only=True)
 class LogPart:
-    """The part of each log that is selected: the lines that match `grep`; of these, the lines that arrived in the last `since`
-    seconds of the run (if it still runs, the last seconds until now); of these, the last `tail` lines."""
+    """The selected part of each log. The fields apply in this order:
+
+    `grep`: select the lines that match.
+    `since`: of these, select the lines that arrived in the last seconds of the run, or until now if it still runs.
+    `tail`: of these, select the last lines.
+    """
 
     tail: int | None = None
     since: float | None = None
@@ -44,8 +48,11 @@ EVERYTHING = LogPart()
 
 @dataclass(frozen=True, kw_only=True)
 class StoredLog:
-    """The log of one rank (of a launcher if `rank` is None) on disk, and its selected part. `times` is the file with the
-    arrival times of its pieces; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
+    """The log of one rank (of a launcher if `rank` is None) on disk, and its selected part.
+
+    `times`: the file with the arrival times of its pieces.
+    `newest`: the time from which `part.since` counts back, in seconds since 1970.
+    """
 
     node: str
     rank: int | None
@@ -75,8 +82,10 @@ class StoredLog:
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
 
     def read_timed(self, start_s: float) -> Iterator[tuple[float, StoredLog, bytes]]:
-        """Yield the selected part in pieces of lines that arrived together: seconds since `start_s`, this log, the lines. Lines
-        that arrived after the last recorded time get that time."""
+        """Yield the selected part as (seconds since `start_s`, this log, lines that arrived together).
+
+        Lines that arrived after the last recorded time get that time.
+        """
         times = self._read_times()
         place, end, at, choose = self.begin, 0, 0.0, self._choose
         for block in _read_lines(self.path, self.begin):
@@ -115,8 +124,10 @@ class StoredLog:
         return 0
 
     def _read_times(self) -> Iterator[tuple[int, float]]:
-        """Yield how many bytes of the log had arrived at which time, starting with the first selected byte. Of several entries
-        with the same time, only the last is yielded."""
+        """Yield (bytes of the log that had arrived, time), starting with the first selected byte.
+
+        Of several entries with the same time, only the last is yielded.
+        """
         if not self.times.is_file():
             return
         first = 0
@@ -133,15 +144,15 @@ class StoredLog:
             end, moment = note.split()
             return int(end), float(moment)
         except ValueError as error:
-            raise DamagedFile(self.times, "a line of it is not a size and a time") from error
+            raise DamagedFile(self.times, "a line is not a size and a time") from error
 
 
 def select_logs(
     paths: WorkspacePaths, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING
 ) -> list[StoredLog]:
-    """Return the logs of a run (or of one rank), with ranks in order and launchers last, each with its selected part.
+    """Return the logs of a run (or of one rank), each with its selected part. Ranks are in order, and launchers last.
 
-    Raises UsageError for an unknown rank, and with `part.since` if the arrival times are not recorded.
+    Raises UsageError if the rank is unknown, or if `part.since` is given but the arrival times were not recorded.
     """
     files = runs.files_of(paths, record)
     logs = [
@@ -160,8 +171,7 @@ def select_logs(
 
 
 def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[float, StoredLog, bytes]]:
-    """Yield the logs in the order in which lines arrived: seconds since the run was created, the log, lines that arrived
-    together.
+    """Yield (seconds since the run was created, the log, lines that arrived together) in the order of arrival.
 
     All times are from this computer's clock. Lines that were collected later have the time at which they were collected.
     """
@@ -181,7 +191,7 @@ def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> d
 
 
 def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
-    """Yield the file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes is split."""
+    """Yield the file from `begin` on, in pieces that end with a whole line. A line of more than `CHUNK` bytes is split."""
     with path.open("rb") as file:
         file.seek(begin)
         remainder = b""
@@ -196,8 +206,10 @@ def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of the file, or of its first `end` bytes, from the last to the first. Each comes with the position of its
-    first byte and includes its newline. A line of more than `CHUNK` bytes is split."""
+    """Yield the lines of the file, or of its first `end` bytes, from the last to the first, as (position, line).
+
+    Each line includes its newline. A line of more than `CHUNK` bytes is split.
+    """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         place = size if end is None else min(end, size)
@@ -219,7 +231,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Sends a watcher the lines that are added to a run's logs on disk, starting in each log with the selected part."""
+    """Passes the lines that are added to a run's logs on to a watcher, starting in each log with the selected part."""
 
     def __init__(
         self, paths: WorkspacePaths, watch: Watcher, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING

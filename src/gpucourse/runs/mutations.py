@@ -1,5 +1,4 @@
-"""The files of an exercise that the learner has edited, which are kept with each run; and the run for which the learner
-predicted which check would fail."""
+"""The exercise files that the learner has edited, and runs for which the learner predicted which check would fail."""
 
 from __future__ import annotations
 
@@ -16,8 +15,10 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Check that the exercise has this check and that one of its files is edited. Raises UnknownName if it does not have the
-    check, UsageError if no file is edited."""
+    """Check that the exercise has this check and that the learner has edited one of its files.
+
+    Raises UnknownName if it has no such check, UsageError if no file is edited.
+    """
     checks = [item.id for item in exercise.checks]
     if check not in checks:
         raise UnknownName("check", check, checks, hint=f"checks of {exercise.id}: {', '.join(checks)}")
@@ -30,8 +31,7 @@ def check_expectation(context: Context, module: Module, exercise: Exercise, chec
 
 
 def find_edited_files(context: Context, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """Return the learner's own copies of those files of the exercise that differ from the course's, by their names on a
-    node."""
+    """Return the learner's copies of the exercise's files that differ from the course's, by their names on a node."""
     places = context.catalog.sources(module, exercise)
     return {
         name: copy
@@ -42,8 +42,10 @@ def find_edited_files(context: Context, module: Module, exercise: Exercise) -> d
 
 
 def keep_edited_files(context: Context, record: RunRecord) -> None:
-    """Record which of the exercise's files the learner has edited before a run starts, and keep a copy of each in the run's
-    folder: an instructor sees them as a diff. The learner's parts are kept for their judges."""
+    """Record which files of the exercise the learner has edited, and keep a copy of each in the run's folder.
+
+    An instructor sees them as a diff. The learner's parts are not copied here: they are kept for their judges.
+    """
     if record.own_script:
         return
     module, exercise = context.catalog.exercise(record.exercise)
@@ -61,8 +63,10 @@ def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
 
 
 def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> str:
-    """Return the sentence for a prediction that came true: exactly the check that the learner named failed. Raises CheckFailed
-    if another check, several checks or none failed."""
+    """Return the sentence for a correct prediction: exactly the check that the learner named has failed.
+
+    Raises CheckFailed if another check, several checks or no check failed.
+    """
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
         return f"as you predicted: {record.expected_red} failed, and no other check"

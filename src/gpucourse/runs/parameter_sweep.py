@@ -1,5 +1,4 @@
-"""`run --sweep`: runs one exercise with several values of a parameter on one lab, and creates one record, one table and one
-plot."""
+"""`run --sweep`: run one exercise with several values of a parameter, and create one record, one table and one plot."""
 
 from __future__ import annotations
 
@@ -41,8 +40,11 @@ RunValue = Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult]
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """A sweep that has ended, its folder, and the files to look at. `own_script` is the name of the learner's own script if
-    that ran in place of the exercise's; the files are then in `folder`, and nothing is handed in."""
+    """A sweep that has ended, its folder, and the files to look at.
+
+    `own_script`: the name of the learner's script, if one ran instead of the exercise's. The files are then in `folder`, and
+    nothing is handed in.
+    """
 
     sweep: Sweep
     folder: Path
@@ -51,7 +53,7 @@ class SweepResult:
 
 
 def values_of(catalog: Catalog, run_request: RunRequest, assignment: str) -> tuple[Parameter, tuple[Scalar, ...]]:
-    """Return the parameter and the values in `batch_size=16,32,64`; each value is checked before anything starts.
+    """Return the parameter and the values in `batch_size=16,32,64`. Each value is checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that is not accepted or
     appears twice, for fewer than two values, and for a parameter that is also set.
@@ -92,11 +94,11 @@ def sweep(
     values: Sequence[Scalar],
     run_one: RunValue,
 ) -> SweepResult:
-    """Run the exercise with every value, one after the other. `run_one` is called with the value, its number from 1 and the
-    function that runs it, so that the caller can show the run. A value that fails does not end the sweep; whatever happens, the
-    results so far are kept.
+    """Run the exercise with every value, one after the other. If a value fails, the sweep continues.
 
-    Raises the errors of the first run before it starts (MissingError: no lab); Interrupted when the user presses Ctrl-C.
+    `run_one` is called with the value, its number (from 1) and the function that runs it, so that the caller can show the run.
+    Results are kept even if the sweep is stopped. Raises the errors of the first run before it starts (MissingError: no lab);
+    Interrupted when the user presses Ctrl-C.
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
     place = run_request.place
@@ -173,7 +175,7 @@ def _write(paths: WorkspacePaths, exercise: Exercise, record: Sweep, files: RunP
 
 
 def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """Return the table of the measurements, with a row for each value that has none."""
+    """Return the table of the measurements. Values without measurements get a row, too."""
     summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
     grid = _table(exercise, by_label)
     if grid is None or len(by_label) < 2:
@@ -185,8 +187,10 @@ def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the table over all values: the table of the rows that are plotted, else the first table. For a long table, use
-    only the last row of each run."""
+    """Return the table over all values: the table whose rows are plotted, otherwise the first table.
+
+    For a long table, use only the last row of each run.
+    """
     plotted = {plot.rows for plot in exercise.plots}
     for table in sorted(exercise.tables, key=lambda table: table.rows not in plotted):
         rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}
@@ -202,8 +206,10 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
 def _finish(
     context: Context, exercise: Exercise, record: Sweep, grid: Grid, files: RunPaths, own_script: str
 ) -> tuple[Path, ...]:
-    """Write the plot, the table as text and the seal. For the exercise's own script, copy the files to the deliverables. Return
-    the files to look at."""
+    """Write the plot, the table as text and the seal; return the files to look at.
+
+    For the exercise's own script, copy these files to the deliverables.
+    """
     pictures = _draw(context, exercise, record, files.folder)
     record.pictures = [path.name for path in pictures]
     write_record(files.sweep, record)
@@ -252,7 +258,7 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
 
 
 def make_failure(record: Sweep) -> GpucourseError | None:
-    """Return an error if some values of the sweep failed; None if all succeeded."""
+    """Return an error if some values of the sweep failed; otherwise, return None."""
     failed_values = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not failed_values:
         return None

@@ -1,4 +1,4 @@
-"""The parts of an exercise that the learner writes: the course judges them, and keeps the results that are handed in."""
+"""The parts of an exercise that the learner writes: judging them, and keeping the results that are handed in."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ MAX_PART_BYTES = 64 << 10  # bytes of a part, which is compared with its solutio
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the best result that is handed in for each part, from a run or from `try`, in the manifest's order. A part without
-    such a result is open.
+    """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Other parts are open.
 
-    A result counts only for the very file that was judged, and only if that is not the course's own. A passed part becomes
-    `error` if the run that its result names did not have this file. No code of the learner runs. Raises NewerFormat.
+    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes `error`
+    if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
@@ -50,12 +49,12 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def make_doubtful(result: PartResult, objection: str) -> PartResult:
-    """Return a result with `passed` as one that could not be judged, for the reason `objection`."""
+    """Return the passed result, changed to `error`. `objection`: the reason."""
     return replace(result, verdict="error", says=objection)
 
 
 def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
-    """Return why a passed part cannot count; return an empty text if it can. The run's seal and its checks are not examined."""
+    """Return why a passed part cannot count; empty if it can. The run's seal and its checks are not examined."""
     if not result.run:
         return "" if part.judge and not part.checks else f"a run checks it: gpucourse run {exercise.id}"
     try:
@@ -71,12 +70,12 @@ def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart
 
 
 def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResult:
-    """Return the result of a part that is not written yet."""
+    """Return the result of a part that has not been written yet."""
     return PartResult(id=part.id, title=part.title, file=part.file, verdict="open", says=part.write, sha256=sha256, run=run)
 
 
 def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
-    """Return the learner's own file of each part, by the part's id; copy a missing one into the workspace."""
+    """Return the learner's file of each part, by the part's id. Missing files are copied into the workspace."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     ensure_copies(context.paths, context.folders.exercises, places.values())
@@ -84,18 +83,17 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
 
 
 def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
-    """Return whether `file` is the part as the course delivers it."""
+    """Return whether `file` equals the part as the course delivers it."""
     return seals.sha256(file) == seals.sha256(_course_folder(context, exercise) / part.file)
 
 
 def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
-    """Return whether the code in `file` is equal to a solution of the course and too long for that to be chance."""
+    """Return whether the code in `file` equals a solution of the course, and is too long for that to be chance."""
     return part_files.is_solution(file, _course_folder(context, exercise) / part.file)
 
 
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
-    """Return the verdict of the part's judge on `file`. A part that is unedited or has no judge is open, and no process starts
-    for it.
+    """Return the verdict of the part's judge on `file`. A part that is unedited or has no judge is open; no process is started.
 
     Raises MissingError if the part needs torch or a package that is not installed here.
     """
@@ -126,8 +124,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
 
 
 def _check_packages(part: LearnerPart) -> None:
-    """Check, before a process starts, that this computer has what the part's judge needs in addition to torch. Raises
-    MissingError."""
+    """Check that this computer has the packages that the part's judge needs in addition to torch. Raises MissingError."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
             f"{', '.join(missing)} is not installed on this computer",
@@ -136,8 +133,10 @@ def _check_packages(part: LearnerPart) -> None:
 
 
 def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, copies: Path | None = None) -> None:
-    """Copy the learner's parts into the folder of a run that is about to start: the current files are the ones that are judged.
-    `copies`, if given, is the folder with the files that run in place of the learner's."""
+    """Copy the learner's parts into the folder of a run that is about to start. These copies are judged later.
+
+    `copies`: a folder with files that run instead of the learner's.
+    """
     if record.own_script:
         return
     for part, own_file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
@@ -149,7 +148,7 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
 
 
 def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
-    """Return whether a run had a part with a judge that the learner has edited."""
+    """Return whether a run used a part with a judge that the learner has edited."""
     files = runs.files_of(context.paths, record)
     judged_parts = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
     return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged_parts)
@@ -158,8 +157,10 @@ def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
 def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
-    """Return the verdict on each part that counts, in its state at the start of the run. The judge decides first, then the
-    run's checks of the part."""
+    """Return the verdict on each part that counts, in its state at the start of the run.
+
+    The part's judge decides first, then the run's checks of the part.
+    """
     files = runs.files_of(context.paths, record)
     results: list[PartResult] = []
     for part in exercise.yours:
@@ -179,15 +180,17 @@ def judge_parts(
 
 
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
-    """Return whether a run used the learner's part. A run of an earlier version had none, and the course's own batch file may
-    have been submitted in place of the learner's."""
+    """Return whether a run used the learner's part.
+
+    A run of an earlier version had no parts. The course's own batch file may have been submitted instead of the learner's.
+    """
     if not files.yours_file(part.file).is_file():
         return False
     return not part.submit or files.batch(PurePath(part.file).stem).is_file()
 
 
 def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """Return a part's result combined with the run's checks of it, if the part has passed its judge or has none."""
+    """Combine a part's result with the run's checks of the part, if the part has passed its judge or has none."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
@@ -203,8 +206,10 @@ def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResu
 
 
 def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict) -> ExerciseVerdict:
-    """Return a verdict with the parts as they were judged after the run. If a part was unedited, the checks of it are marked as
-    not measured, because they saw the course's own code. No code of the learner runs."""
+    """Return the verdict with the results of the parts as judged after the run. No code of the learner runs.
+
+    If a part was unedited, its checks are marked as not measured, because they saw the course's own code.
+    """
     files = runs.files_of(context.paths, record)
     try:
         stored = read_record(files.verdict, ExerciseVerdict)
@@ -230,9 +235,12 @@ def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckRes
 def keep(
     context: Context, exercise: Exercise, judged_parts: Sequence[tuple[PartResult, Path]], *, rejudge: bool = False
 ) -> None:
-    """Hand in these results, each with the file that was judged. A part that has passed stays passed, with its file: later
-    attempts change nothing, unless the same file is judged again (`rejudge`). A part that is open or could not be judged
-    replaces nothing; a part with checks of a run counts only after a run."""
+    """Hand in these results, each with the file that was judged.
+
+    A part that has passed stays passed, with its file: later attempts change nothing, unless the same file is judged again
+    (`rejudge`). A part that is open or could not be judged replaces nothing. A part with checks of a run counts only after a
+    run.
+    """
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
         results, try_time = stored.parts, stored.tried
@@ -261,7 +269,8 @@ def keep(
 
 
 def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
-    """Return the time of the newest `try` of a part that is not open, and its exercise; two empty texts if there was none."""
+    """Return the time and the exercise of the newest `try` of a part that is not open. Return two empty texts if there is
+    none."""
     numbers = [file.parent.name for file in paths.list_yours()]
     with suppress(NewerFormat):
         return max(((_read_kept(paths, number).tried, number) for number in numbers), default=("", ""))
@@ -269,8 +278,10 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
-    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark. A part
-    that only a run checks keeps the result of that run. Raises MissingError."""
+    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark.
+
+    A part that only a run checks keeps the result of that run. Raises MissingError.
+    """
     results = _read_kept(context.paths, exercise.id).parts
     judged_parts: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
@@ -288,7 +299,7 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Return why a file cannot be a part that a person wrote, as a name and a sentence; None if it can be."""
+    """Return why a file cannot be a part that a person wrote, as a name and a sentence. Return None if it can."""
     try:
         about = file.stat()
     except OSError as error:
@@ -302,7 +313,7 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
 
 
 def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
-    """Return the stored results for an exercise's parts; return no results if the file is damaged. Raises NewerFormat."""
+    """Return the stored results of an exercise's parts, or no results if the file is damaged. Raises NewerFormat."""
     try:
         return read_record(paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:
@@ -312,7 +323,7 @@ def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(paths: WorkspacePaths, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """Return the stored result if it belongs to this part, and the file is valid and is still the one that was judged."""
+    """Return the stored result if it belongs to this part, and its file is valid and has not changed since it was judged."""
     if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
     file = paths.yours_file(exercise_id, part.file)

@@ -1,4 +1,4 @@
-"""Turns a resolved run into a launch plan on live nodes: everything that happens before a run starts."""
+"""Turning a resolved run into a launch plan on live nodes: everything that happens before a run starts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ SHARED = "shared"  # the folder of `exercises/` with files that are uploaded nex
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run that is planned on connected nodes: its lab, the time that each stage took, and the lead of each node's clock."""
+    """A run that is planned on connected nodes.
+
+    `phases_s`: how long each stage took.
+    `skew_s`: how far each node's clock is ahead.
+    """
 
     plan: LaunchPlan
     deployment: Deployment
@@ -58,7 +62,8 @@ class PlannedRun:
 
 @contextmanager
 def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
-    """Connect to the nodes of a run and yield its plan, for the duration of a block. Changes nothing on the nodes.
+    """Connect to the nodes of a run and yield its plan. The connections stay open during the block; nothing on the nodes
+    changes.
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
@@ -98,14 +103,13 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
-    """Return what a run would do. Starts nothing. Raises the errors of `plan_run`."""
+    """Return the plan of a run. Starts nothing. Raises the errors of `plan_run`."""
     with plan_run(context, run) as plan:
         return plan.plan
 
 
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
-    """Return the error for a run that would compute on the only machine of a lab, which is the login node of a Slurm
-    cluster."""
+    """Return the error for a run that would compute on the login node of a Slurm cluster."""
     place = deployment.inventory.head.label if deployment.inventory else deployment.stack
     target = (
         f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
@@ -118,8 +122,10 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 
 
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
-    """Return the request with every parameter typed and checked, and with the files to upload. `batch` is the learner's own
-    batch file, if that is to be submitted."""
+    """Return the request with the files to upload. Every parameter is converted and checked.
+
+    `batch`: the learner's own batch file, if it is to be submitted.
+    """
     from gpucourse.course.parameters import arguments
     from gpucourse.course.parameters import resolve as resolve_parameters
 
@@ -168,17 +174,17 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
 
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
-    """Warn if an exercise is meant for more nodes than are deployed, with the command that deploys them."""
+    """Warn if fewer nodes are deployed than an exercise is meant for. The warning contains the command that deploys more."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         command = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
         verb = "is" if deployed == 1 else "are"
-        text = f"{exercise.id} is meant for {intended} nodes, and {deployed} {verb} deployed; more: {command}"
+        text = f"{exercise.id} is meant for {intended} nodes, but only {deployed} {verb} deployed; to deploy more: {command}"
         watch(Note(text=text, level="warning"))
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
-    """Return the variables that tell ranks about the link between simulated nodes, if the link was given a speed."""
+    """Return the variables that tell ranks the speed of the link between simulated nodes, if it is limited."""
     if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse
@@ -190,9 +196,9 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Look up on the nodes what the plan needs (a free port, torch, the cores), then plan.
+    """Find out from the nodes what the plan needs (a free port, torch, the cores), then plan.
 
-    `skew_s`, if given, receives the lead of each node's clock.
+    `skew_s`: a dictionary to fill with the seconds by which each node's clock is ahead.
     """
     from gpucourse.remote.execute import probe
 
@@ -227,7 +233,7 @@ def plan_on(
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], extra_uploads: list[Upload]) -> None:
-    """Refuse a --with file that would replace one of the exercise's own. Raises UsageError."""
+    """Refuse a --with file that would replace a file of the exercise. Raises UsageError."""
     sources = {upload.name: upload.source for upload in uploads}
     for upload in extra_uploads:
         if upload.name in sources and upload.source.resolve() != sources[upload.name].resolve():
@@ -238,8 +244,11 @@ def _refuse_same_names(exercise: Exercise, uploads: list[Upload], extra_uploads:
 
 
 def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...]]:
-    """Return the script's name on the node and every file to upload: the learner's copies of the exercise's files or, for a
-    learner's own script, the files that it imports from its folder and those that were named."""
+    """Return the script's name on the node and every file to upload.
+
+    For an exercise, these are the learner's copies of its files. For a learner's own script, they are the files that it imports
+    from its folder and those that were named.
+    """
     request, exercise, script = run.request, run.exercise, run.request.script
     originals = context.folders.exercises
     places = context.catalog.sources(run.module, exercise)
@@ -281,8 +290,10 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
-    """Return, for each exercise on which this one builds, the newest good run on each device and with each model, as
-    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks failed, is left out."""
+    """Return the results of earlier runs to upload, as `earlier-4.3-20260131-142501-otter.json`.
+
+    For each exercise that this one builds on, these are the newest good runs: one for each device and model.
+    """
     uploads: list[Upload] = []
     for earlier in exercise.builds_on:
         kinds: set[tuple[str, str]] = set()

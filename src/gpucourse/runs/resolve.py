@@ -1,5 +1,8 @@
-"""Finds what the learner's words name: the exercise, its module, the launcher, the lab, the kind of the learner's own script.
-This is done once, and the result is passed on."""
+"""Finding everything that the learner's command means: the exercise, its module, the launcher, the lab, and the kind of the
+learner's own script.
+
+This is done once, and the result is passed on.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The learner's words after `run`. `python_module` is the name by which `python -m` finds the script in the current folder,
-    if it is started that way."""
+    """The learner's options after `run`.
+
+    `python_module`: the name by which `python -m` finds the script in the current folder, if the script is started that way.
+    """
 
     exercise: str
     nodes: int | None = None
@@ -59,9 +64,13 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A request with everything that it names: found once, and passed on. `module` is the exercise's module, and `lab` the
-    module on whose lab the run takes place. `deployment` is that lab if it is ready, else the error that says how to get one.
-    `kind` is the kind of the learner's own script, if one runs in place of the exercise's."""
+    """A request with everything that it means.
+
+    `module`: the module of the exercise.
+    `lab`: the module on whose lab the run takes place.
+    `deployment`: that lab if it is ready, otherwise the error that says how to deploy it.
+    `kind`: the kind of the learner's own script, if one runs instead of the exercise's.
+    """
 
     request: RunRequest
     module: Module
@@ -84,8 +93,10 @@ class ResolvedRun:
 
 
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
-    """Return the request with everything that it names. Raises UnknownName, UsageError if the launcher cannot do what was
-    typed, MissingError if no lab of the course has what it needs."""
+    """Return the request with everything that it means.
+
+    Raises UnknownName, UsageError if the launcher does not support an option, MissingError if no lab of the course fits.
+    """
     module, exercise = context.catalog.exercise(request.exercise)
     launcher = find_launcher(request.launcher or exercise.launch.kind)
     objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
@@ -109,7 +120,7 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
 def find_deployed_lab(
     paths: WorkspacePaths, module: Module, *, target: str | None = None, gpu: str | None = None
 ) -> Deployment:
-    """Return the module's lab that is ready; if there are several, on other targets or GPUs, return the one that was used last.
+    """Return the module's lab that is ready. If there are several, on different targets or GPUs, return the one used last.
 
     Raises MissingError with the command that deploys it.
     """
@@ -131,8 +142,10 @@ def find_deployed_lab(
 
 
 def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Module:
-    """Return the module on whose lab a learner's script runs: `usual` if its lab is ready, else the module with the ready lab
-    that was used last; `usual` if no lab is ready."""
+    """Return the module on whose lab a learner's script runs: `usual` if its lab is ready, or if no lab is ready.
+
+    Otherwise, return the module of the ready lab that was used last.
+    """
     labs = [
         lab
         for lab in deployments.readable(context.paths)[0]
@@ -144,8 +157,10 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 
 
 def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
-    """Return a module whose lab has Slurm: this one if it does, else the first of the course. Raises MissingError if there is
-    none."""
+    """Return a module whose lab has Slurm: this module if it does, otherwise the first of the course.
+
+    Raises MissingError if there is none.
+    """
     slurm_module = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
     if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
@@ -154,14 +169,14 @@ def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
 
 @dataclass(frozen=True)
 class RunLocation:
-    """The place where a run would happen. `lacks`: what that place lacks, according to the record of its lab."""
+    """The place where a run would happen. `lacks`: what is missing there, according to the record of the lab."""
 
     mode: Mode
     lacks: str = ""
 
 
 def locate_run(context: Context, run: ResolvedRun) -> RunLocation:
-    """Return the place where a run would happen: the lab on record, else the target of a new one."""
+    """Return the place where a run would happen: the recorded lab, otherwise the target of a new lab."""
     if not isinstance(run.deployment, MissingError):
         return RunLocation(run.deployment.mode, run.deployment.lacks)
     existing = deployments.list_of_module(

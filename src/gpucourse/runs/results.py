@@ -1,4 +1,4 @@
-"""The results of a run: the data for checks and questions, the verdict of its checks, and the verdict that is handed in."""
+"""The results of a run: the data for checks and questions, the verdict on the run, and the verdict that is handed in."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
-    """Return the verdict in `deliverables/`; None if there is none or it is damaged, because `check` judges again and replaces
-    it. Raises NewerFormat."""
+    """Return the verdict in `deliverables/`, or None if there is none. Raises NewerFormat.
+
+    A damaged verdict counts as none, because `check` judges again and replaces it.
+    """
     path = paths.verdict(exercise_id)
     try:
         verdict = read_record(path, ExerciseVerdict)
@@ -34,8 +36,10 @@ def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerd
 
 
 def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
-    """Return the verdict that is handed in for an exercise. A verdict on a learner's own script, which earlier versions handed
-    in, does not count."""
+    """Return the verdict that is handed in for an exercise.
+
+    A verdict on a learner's own script does not count: earlier versions handed in such verdicts.
+    """
     verdict = read_stored_verdict(paths, exercise_id)
     if verdict is None:
         return None
@@ -47,8 +51,11 @@ def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseV
 
 
 def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """Return the learner's prediction for a run, next to what the run measured. Return None if there is no prediction, or if
-    the course now asks a different question. Raises MissingError for a damaged file."""
+    """Return the learner's prediction for a run, beside the measured value.
+
+    Return None if there is no prediction, or if the course now asks a different question. Raises MissingError for a damaged
+    file.
+    """
     from gpucourse.grading.answers import compare
     from gpucourse.grading.checks import on_gpu
 
@@ -85,7 +92,7 @@ def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str,
 
 
 def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
-    """Judge a run of a learner's own script by that script's checks. Raises MissingError, DamagedFile."""
+    """Judge a run of a learner's own script by the script's checks. Raises MissingError, DamagedFile."""
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 
@@ -98,8 +105,10 @@ def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
 
 
 def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, ...]:
-    """Return a failed check if the ranks made process groups other than the planned ones and a check of the exercise reads how
-    many ranks there are."""
+    """Return a failed check if the ranks did not form the planned process groups.
+
+    This matters only if a check of the exercise uses the number of ranks.
+    """
     about_all = any(check.comparison[1] == "plan.world_size" for check in exercise.checks)
     if not record.split_world or not about_all:
         return ()
@@ -114,8 +123,10 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """Return the verdict of an exercise's current checks on one run, with the learner's parts as they were judged after it.
-    Writes nothing, and runs no code of the learner. Raises MissingError."""
+    """Return the verdict of an exercise's current checks on one run, with the results of the learner's parts after the run.
+
+    Writes nothing, and runs no code of the learner. Raises MissingError.
+    """
     from gpucourse.grading.checks import evaluate, overall
 
     documents = material(context.paths, record)

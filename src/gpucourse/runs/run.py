@@ -1,4 +1,4 @@
-"""`run`: plan, record, launch, follow, finish. If this process dies, nothing is lost: the record shows how far it got."""
+"""`run`: plan, record, launch, follow, finish. If this process dies, nothing is lost: the record shows how far the run got."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from gpucourse.runs import follow
 
 Faults = dict[str, dict[str, object]]
-"""The faults that the agent of a node injects, by the node's name."""
+"""The faults that the agent of each node injects, by node name."""
 InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The result of `run`. `followed_run` is None if the run continues without a follower."""
+    """The result of `run`. `followed_run`: None if the run continues without a follower."""
 
     record: RunRecord
     followed_run: follow.FollowedRun | None = None
@@ -50,9 +50,9 @@ def run(
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
-    For drills, `object_to` may refuse a plan before anything is recorded, and the plan that `inject_faults` returns is launched
-    in place of the original. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C: the
-    run then continues.
+    For drills, `object_to` may refuse a plan before anything is recorded, and `inject_faults` returns the plan that is launched
+    instead. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C: the run then
+    continues.
     """
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned_run:
         if (objection := object_to(planned_run.plan)) is not None:
@@ -77,7 +77,7 @@ def run(
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
-    """Warn about runs that may be under way on these nodes: they share the processors, and the timings of both suffer."""
+    """Warn about other runs that may be under way on these nodes: they share the processors, which distorts all timings."""
     run_ids = [record.id for record in runs.list_unfinished(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if run_ids:
         text = f"{', '.join(run_ids[-3:])} may still run on these nodes, which distorts the timings of both"
@@ -87,7 +87,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
 
 
 def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:
-    """Return the record of a run that has not started yet, stored with its plan."""
+    """Return the record of a run that has not started yet. The record is stored with the run's plan."""
     request = run.request
     record = RunRecord(
         id=plan.run_id,

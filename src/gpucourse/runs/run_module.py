@@ -1,4 +1,4 @@
-"""`run MODULE --all`: runs every exercise of a module on each of its labs that is up, one after the other."""
+"""`run MODULE --all`: run every exercise of a module on each of its labs that is up, one after the other."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ RunExercise = Callable[[Exercise, Deployment, Callable[[Context], RunResult]], R
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRun:
-    """One exercise on one lab. `run` is the id of its run; if there was no run, `error` is the reason. A session at the
-    learner's own terminal is skipped."""
+    """One exercise on one lab. A session at the learner's own terminal is skipped.
+
+    `run`: the id of its run.
+    `error`: why there was no run, or why it failed.
+    """
 
     exercise: str
     title: str
@@ -35,14 +38,14 @@ class ExerciseRun:
 
     @property
     def good(self) -> bool:
-        """Return whether the exercise was skipped, or ran to its end with no failed check."""
+        """Return whether the exercise was skipped, or ran to its end without a failed check."""
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
 def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list[Deployment]:
-    """Return every lab of a module that is up, by name; only those of one target or GPU if the request names it.
+    """Return every lab of a module that is up, by name. If the request names a target or a GPU, only such labs are returned.
 
-    Raises MissingError, with the command that deploys one, if there is none.
+    Raises MissingError with the command that deploys a lab, if there is none.
     """
     up = [
         deployment
@@ -55,11 +58,10 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
 
 
 def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_one: RunExercise) -> Sequence[ExerciseRun]:
-    """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and the function
-    that runs the exercise.
+    """Run every exercise of the module on every lab that is up. If one fails, the failure is recorded, and the next one runs.
 
-    If an exercise fails, the failure is recorded, and the next exercise runs. Raises MissingError if no lab is up, Interrupted
-    when the user presses Ctrl-C.
+    `run_one` is called with the exercise, the lab and the function that runs the exercise. Raises MissingError if no lab is up,
+    Interrupted when the user presses Ctrl-C.
     """
     steps: list[ExerciseRun] = []
     for lab in labs(paths, module, run_request):

@@ -1,5 +1,7 @@
-"""Runs without a follower, because they were detached or their terminal is gone: the next command finishes them. `runs`
-finishes all of them; `cancel` ends one."""
+"""Finishing runs that have no follower, because they were detached or their terminal is gone.
+
+The next command about such a run finishes it. `runs` finishes all of them; `cancel` ends one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """Return the current record of a run. Finish a run that ended unattended; leave a run that is under way alone.
+    """Return the current record of a run. If the run ended unattended, finish it; if it is under way, leave it alone.
 
     Raises UnreachableError if its nodes do not answer.
     """
@@ -35,8 +37,11 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
 
 
 def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
-    """Collect the output of the jobs that an ended run's own jobs submitted; return the run's record, with a list of the jobs
-    that still run. Without such jobs, no request is sent. Raises UnreachableError, and Slurm's error if it does not answer."""
+    """Collect the output of further jobs that an ended run's jobs submitted; return the run's record.
+
+    The record lists the jobs that are still running. Without such jobs, no request is sent. Raises UnreachableError, and
+    Slurm's error if Slurm does not answer.
+    """
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record
     with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as has_lock:
@@ -57,8 +62,10 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, even if another process follows it too. `limit_s` limits the time if this process is the
-    follower."""
+    """Follow a run to its end, even if another process follows it too.
+
+    `limit_s`: the time limit if this process is the follower.
+    """
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as has_lock:
             record = _reread(context, record) if has_lock else runs.reread(context.paths, record)
@@ -70,8 +77,8 @@ def follow_on(
 
 
 def _reread(context: Context, record: RunRecord) -> RunRecord:
-    """Return the record as it is on disk now. If the command that finished the run was ended while it stored the results,
-    complete that first."""
+    """Return the record as it is on disk now. If a command was killed while it stored the results, finish storing them
+    first."""
     completed = seals.complete(runs.files_of(context.paths, record))
     record = runs.reread(context.paths, record)
     if completed:
@@ -109,8 +116,10 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if all
-    of it has already ended, and another error if the cancel reached no node or Slurm refused it."""
+    """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs.
+
+    Raises UsageError if all of them have already ended, and another error if no node was reached or Slurm refused.
+    """
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
@@ -131,14 +140,14 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedRun:
-    """One run of the list; `detail` says why its state may be out of date (a node did not answer)."""
+    """One run of the list. `detail`: why its state may be out of date, for example because a node did not answer."""
 
     record: RunRecord
     detail: str = ""
 
 
 def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
-    """Collect the runs that ended unattended; return every run, oldest first, and the reasons why some cannot be read."""
+    """Collect the runs that ended unattended. Return every run, oldest first, and the reasons why some cannot be read."""
     records, errors = runs.readable(context.paths, exercise)
     open_records = [record for record in records if not record.collected]
     with Connections(context) as connections:

@@ -1,5 +1,7 @@
-"""A run under Slurm. Before it starts: the batch file that a learner wrote, once its judge passes it, or a plan for what the
-cluster has. A job that the cluster can never run is refused. After it: how its jobs ended."""
+"""Runs under Slurm: choosing and checking the batch file or the plan, and recording how the jobs ended.
+
+A batch file that the learner wrote is submitted once its judge passes it. A job that the cluster can never run is refused.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,11 @@ Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 
 
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
-    """Return the learner's batch file for this run. Return None if the course's own file is submitted, because the exercise has
-    no such part, the part is still open, or another script or launcher was typed.
+    """Return the learner's batch file for this run. Return None if the course's own file is submitted.
 
-    Raises CheckFailed with the reason if the file is wrong; nothing is then submitted. Raises MissingError.
+    The course's file is submitted if the exercise has no such part, if the part is still open, or if another script or launcher
+    was typed. Raises CheckFailed with the reason if the learner's file is wrong; nothing is then submitted. Raises
+    MissingError.
     """
     exercise = run.exercise
     part = next((part for part in exercise.yours if part.submit), None)
@@ -59,7 +62,7 @@ def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | Non
         text = f"--set {array} was typed, so the course's own file is submitted: {part.file} has values of its own"
         context.watch(Note(text=text, level="warning"))
         return None
-    context.watch(Note(text=f"{part.file} is right, and is submitted unchanged"))
+    context.watch(Note(text=f"{part.file} is correct and will be submitted unchanged"))
     return _read(part, file.read_text(encoding="utf-8"))
 
 
@@ -68,7 +71,7 @@ def _read(part: LearnerPart, text: str) -> WrittenBatch:
 
 
 def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
-    """Ask the cluster of this deployment what it has, refuse what it can never provide, then plan."""
+    """Ask the cluster of this deployment for its resources, refuse what it can never provide, then plan."""
     from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
@@ -93,7 +96,7 @@ def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedR
 def _plan_own_batch(
     request: LaunchRequest, run: ResolvedRun, script: Path, head: Node, slurm_cluster: SlurmCluster
 ) -> LaunchPlan:
-    """Return the plan for a learner's batch file. Only its partition is checked here; sbatch checks the rest."""
+    """Return the plan for a learner's batch file. Only its partition is checked here; sbatch checks everything else."""
     batch_file = own_batch.read(script)
     requested_partition = batch.partition_of(request)
     partition = requested_partition or slurm_cluster.batch_partition or batch_file.read_option("partition")
@@ -119,8 +122,11 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, command: str) 
 
 
 def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
-    """Return the partition for the job: the one that was named; else, for the course's files, gpu if it exists; else the
-    cluster's default. Raises UsageError if the partition does not exist or is down."""
+    """Return the partition for the job: the one that was named, otherwise the cluster's default.
+
+    For the course's own files, a partition called `gpu` comes before the default. Raises UsageError if the partition does not
+    exist or is down.
+    """
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
     is_written = request.written_batch is not None
@@ -138,8 +144,10 @@ def _choose_partition(request: LaunchRequest, slurm_cluster: SlurmCluster) -> Pa
 
 
 def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int:
-    """Return how many GPUs the job gets on each node. An exercise that was not written for Slurm gets one for each of its
-    processes, as far as the nodes have them."""
+    """Return how many GPUs the job gets on each node.
+
+    An exercise that was not written for Slurm gets one GPU per process, as far as the nodes have enough.
+    """
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
     if request.exercise.launch.slurm is None:
         available = min(has[:nodes], default=0)
@@ -148,7 +156,7 @@ def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int) -> int
 
 
 def _python_of(deployment: Deployment) -> str:
-    """Return the Python of the nodes on which jobs run, if it differs from the head's; else an empty text."""
+    """Return the Python of the nodes on which jobs run, if it differs from the head's. Otherwise, return an empty text."""
     if deployment.inventory is None:
         return ""
     head = deployment.inventory.head
@@ -156,13 +164,15 @@ def _python_of(deployment: Deployment) -> str:
 
 
 def _deploy(deployment: Deployment) -> str:
-    """Return the command that enlarges this lab; return an empty text for a cluster that already existed."""
+    """Return the command that enlarges this lab. For a cluster that already existed, return an empty text."""
     return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
-    """Refuse a job that can never start. The error names nodes that are down, with Slurm's reason; `deploy` is the command that
-    repairs a lab."""
+    """Refuse a job that can never start. The error names nodes that are down, with Slurm's reason.
+
+    `deploy`: the command that repairs the lab.
+    """
     name = partition.name
     if not gpus and request.exercise.launch.slurm_request.gpus:
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without one"
@@ -176,7 +186,7 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
             f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""
         )
         raise UsageError(
-            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, and the partition {name} has {len(fitting)} "
+            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, but the partition {name} has {len(fitting)} "
             f"node{'s' if len(fitting) != 1 else ''}{f' with {has}' if has else ''}",
             hint=hint if fitting else "gpucourse ssh 2 -- \"sinfo -N -o '%N %c %G'\" shows what each node has",
         )
@@ -184,7 +194,8 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
     if down and nodes > len(fitting) - len(down):
         node_states = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
-            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {node_states}",
+            f"{nodes} nodes are needed, but only {len(fitting) - len(down)} of {len(fitting)} in {name} accept jobs: "
+            f"{node_states}",
             hint=(f"{deploy} repairs it; or " if deploy else "")
             + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )
@@ -194,14 +205,16 @@ def _check_nodes(watch: Watcher, request: LaunchRequest, partition: Partition, n
 
 
 def _format_command(request: LaunchRequest) -> str:
-    """Return the command that was typed, including the launcher if it was chosen."""
+    """Return the command that was typed, including the launcher if the user chose one."""
     differs = request.launcher != request.exercise.launch.kind
     return f"gpucourse run {request.exercise.id}{f' --launcher {request.launcher}' if differs else ''}"
 
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
-    """Return the nodes on which jobs run, by Slurm's names; in a lab, these are the names in its inventory. Return None for a
-    cluster that already existed: its inventory lists the login machines, and other people named its nodes."""
+    """Return Slurm's names of the nodes on which jobs run; in a lab, these are the names in its inventory.
+
+    Return None for a cluster that already existed: its inventory lists only login machines, and other people named its nodes.
+    """
     if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
@@ -215,22 +228,24 @@ def has_ended(row: JobRow) -> bool:
 
 
 def ending_of(row: JobRow) -> Ending:
-    """Return how the job of a terminal ended. Its shell ends with the code of its last command, which says nothing about the
-    session."""
+    """Return how the job of a terminal session ended.
+
+    A failed job counts as exited: the shell's exit code is that of its last command and does not describe the session.
+    """
     from gpucourse.remote.agent.slurm.words import ending
 
     return "exited" if row.state == "FAILED" else cast("Ending", ending(row.state))
 
 
 def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
-    """Return the part of a new record that is for Slurm; None for a plan without Slurm."""
+    """Return Slurm's part of a new record; None for a plan without Slurm."""
     if plan.batch is None:
         return None
     return SlurmRun(partition=plan.batch.partition, nodes=plan.batch.nodes, gpus=plan.batch.gpus)
 
 
 def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
-    """Write the submitted batch files into the run's folder, as files for sbatch."""
+    """Write the submitted batch files into the run's folder, in the form that sbatch accepts."""
     from gpucourse.storage import write_text
 
     for file in plan.batch.files if plan.batch else ():
@@ -242,8 +257,11 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
 def add_metrics(
     metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = ignore_event
 ) -> dict[str, Any] | None:
-    """Return the metrics with Slurm's data about the jobs under `slurm`; each job also has what it wrote itself into
-    `job-NUMBER.json`. `watch` receives a note about a file that cannot be used."""
+    """Return the metrics, with Slurm's data about the jobs under `slurm`.
+
+    The data of each job includes the content of its own `job-NUMBER.json`. `watch` receives a note about each file that cannot
+    be used.
+    """
     if record.slurm is None:
         return metrics
     folder = files.node_outputs(record.nodes[0])
@@ -276,8 +294,7 @@ def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
-    """Return what a job wrote into a file; return an empty dictionary if there is no file. A note names a file that cannot be
-    used, and the run continues."""
+    """Return the content of a file that a job wrote; empty if there is none. If a file cannot be used, a note names it."""
     try:
         document = read_metrics(folder / relative_name(name))
     except (OutsideError, MissingError) as error:
@@ -287,15 +304,17 @@ def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]
 
 
 def _describe_job(row: JobRow, metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return a job as checks and tables read it: what it wrote, overridden by Slurm's data."""
+    """Return a job in the form for checks and tables: its own metrics, overridden by Slurm's data."""
     from gpucourse.remote.agent.slurm.words import hosts
 
     return {**metrics, **_row_to_dict(row), "nodes": len(hosts(row.node))}
 
 
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
-    """Return the largest number of jobs that ran at the same moment, by Slurm's clock, which counts whole seconds; None if no
-    job ran."""
+    """Return the largest number of jobs that ran at the same moment, or None if no job ran.
+
+    Slurm's clock counts whole seconds.
+    """
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(start <= moment < end for start, end in spans) for moment, _ in spans)
     return max((max(1, count) for count in counts), default=None)  # a job that ran for less than a second counts as well

@@ -1,7 +1,6 @@
-"""A terminal on a node that Slurm allocates: prepares it, watches it, and proves afterwards that the node was returned.
+"""A terminal on a node that Slurm allocates: preparing it, watching it, and proving afterwards that the node was returned.
 
-The terminal itself belongs to the console: `open_session` returns the command to start in it, and `close_session` records what
-was shown.
+The console runs the terminal. `open_session` returns the command to start in it, and `close_session` records the transcript.
 """
 
 from __future__ import annotations
@@ -41,8 +40,11 @@ _LOOK_S = (0.3, 5.0)
 
 @dataclass
 class OpenSession:
-    """A session that is ready to begin: `argv` starts it in a terminal, and `command_line` is what a person would type on the
-    head."""
+    """A session that is ready to begin.
+
+    `argv`: the command that starts it in a terminal.
+    `command_line`: the command that a person would type on the head.
+    """
 
     record: RunRecord
     argv: tuple[str, ...]
@@ -84,8 +86,7 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
 
 
 def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
-    """Prove that the GPU is free again, store the transcript (as clean text), collect what was written, and judge the
-    session."""
+    """Prove that the GPU is free again, store the transcript as plain text, collect the outputs, and judge the session."""
     record, files = open_session.record, runs.files_of(context.paths, open_session.record)
     write_text(files.transcript, transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
@@ -95,7 +96,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
         runs.save(context.paths, record)
         raise ExerciseFailed(
             f"run {record.id}: the session never began; Slurm gave it no node",
-            hint=f"what srun printed is in {files.transcript}",
+            hint=f"the output of srun is in {files.transcript}",
         )
     has_ended = slurm.has_ended(last)
     record.slurm.jobs = [last]
@@ -113,7 +114,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
 
 
 def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
-    """Return the plan with the name of its run, which squeue shows and by which the job is found."""
+    """Return the plan with a name for its run. squeue shows this name, and the job is found by it."""
     name = f"{plan.exercise}-{run_id.rsplit('-', 1)[-1]}"
     command = replace(plan.commands[0], env={**plan.commands[0].env, "SLURM_JOB_NAME": name})
     if plan.batch is None:
@@ -123,7 +124,7 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
 
 
 def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
-    """Return the arguments of an ssh that opens a terminal, enters the run's folder, sets its environment, and starts srun."""
+    """Return the ssh arguments that open a terminal, enter the run's folder, set its environment, and start srun."""
     command = plan.commands[0]
     environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
@@ -135,7 +136,7 @@ def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, p
 
 
 def _watch(open_session: OpenSession, end_event: threading.Event) -> None:
-    """Query Slurm until it holds a GPU for the job, or the session is over. A query that fails is repeated."""
+    """Query Slurm until the job has a GPU, or the session is over. A query that fails is repeated."""
     from gpucourse.remote.slurm_client import session
 
     nap = _LOOK_S[0]
@@ -152,7 +153,7 @@ def _watch(open_session: OpenSession, end_event: threading.Event) -> None:
 
 
 def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
-    """Return the job's row once the job has ended or, if it does not end, after some time; None if there never was a job."""
+    """Return the job's row once the job has ended, or when time is up. Return None if there never was a job."""
     from gpucourse.remote.slurm_client import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1

@@ -72,7 +72,7 @@ def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> N
     state["resources"] = [resource for resource in state["resources"] if resource["type"] != "aws_instance"]
     file.write_text(json.dumps(state))
     result = lab.types(*DEPLOY, "--yes", timeout=240)
-    assert "state does not contain all of it, so what exists of it is removed and rebuilt" in " ".join(result.out.split())
+    assert "state does not contain the whole lab, so its existing parts are removed and rebuilt" in " ".join(result.out.split())
     assert len(hand_made.ids(lab)) == 2
     assert not set(old_ids) & set(hand_made.ids(lab))
     assert len(lab.list_resources("vpc")) == 1

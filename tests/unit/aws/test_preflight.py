@@ -150,7 +150,7 @@ QUOTA = "quota L-DB2E81BA (on-demand)"
 APART = [OFFERED[0], {**OFFERED[1], "Location": "us-east-2b"}]
 EXPIRED_VOLUME = {"VolumeId": "vol-1", "Tags": as_tag_list({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}
 FULL = {"Vpcs": [{"VpcId": f"vpc-{number}"} for number in range(16)]}
-LEFT_OVER = "1 resources of 1 lab(s) that this workspace does not know (s-1); 1 past their deadline"
+LEFT_OVER = "1 resources of 1 lab(s) without a record in this workspace (s-1); 1 past their deadline"
 
 # What the account answers, by operation; the finding's name, its state, and words of its detail and of what mends it.
 MISSES: list[tuple[str, Any, str, str, str, str]] = [

@@ -26,8 +26,8 @@ def test_choose_target_returns_the_one_that_the_request_means(context: Context, 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (DeployRequest(module="3", gpu=("t4",), spot=False), "--gpu, --spot: only for a lab on AWS"),
-        (DeployRequest(module="3", hosts=("me@gpu1",), gpu=("t4",)), "--gpu: only for a lab on AWS"),
+        (DeployRequest(module="3", gpu=("t4",), spot=False), "--gpu, --spot: only for labs on AWS"),
+        (DeployRequest(module="3", hosts=("me@gpu1",), gpu=("t4",)), "--gpu: only for labs on AWS"),
         (DeployRequest(module="3", target="aws", link="1gbit"), "--link: only for simulated nodes"),
         (DeployRequest(module="3", target="hosts", unpack_slurm=True), "--unpack-slurm: only for simulated nodes"),
         (DeployRequest(module="3", target="local", hosts=("a",), trust=("SHA256:x",)), "--hosts, --trust: only for machines"),

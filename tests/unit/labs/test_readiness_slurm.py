@@ -51,7 +51,7 @@ def test_wait_for_slurm_ends_when_every_node_has_its_gpu(cluster: Cluster, gres:
         ("node1|idle*|gpu:1|none\n", r"node1: idle\*\n"),
         ("node1|idle|gpu:16|none\n", r"node1: idle, GPUs gpu:16"),
         ("", "node1: unknown"),
-        ("node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\n", "node2: removed, and still in Slurm's lists"),
+        ("node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\n", "node2: removed, but still in Slurm's lists"),
     ],
 )
 def test_wait_for_slurm_names_a_node_that_is_wrong_with_the_end_of_its_log(cluster: Cluster, line: str, words: str) -> None:

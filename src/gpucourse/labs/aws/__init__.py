@@ -1,7 +1,7 @@
 """Labs on AWS: priced and confirmed first, limited in time, and verified to be gone afterwards.
 
-A module that is not imported yet is imported when it is first used as an attribute of this package: `status` opens every
-target, and few commands need all of this package.
+The modules of this package are imported when they are first used: `status` opens every target, and few commands need all of
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opening the account that a lab is in, and finding the lab to which a command refers."""
+"""Connecting to the account that contains a lab, and finding the lab that a command means."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpucourse.workspace import deployments
 
 
 def account_of(environ: Mapping[str, str], deployment: AwsDeployment) -> Account:
-    """Return a lab's account, with the lab's region.
+    """Return the account that contains a lab, in the lab's region.
 
-    Raises MissingError if the credentials belong to another account, in which the lab would seem to be gone. Raises the errors
-    of `Account.call`.
+    Raises MissingError if the credentials belong to another account: there the lab would seem to be gone. Raises the errors of
+    `Account.call`.
     """
     cloud = deployment.cloud
     account = Account(cloud.region, environ)
@@ -41,7 +41,7 @@ def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
 
 
 def make_pause(stop: threading.Event) -> Callable[[float], None]:
-    """Return a function that waits a number of seconds for AWS, and raises Interrupted once `stop` is set."""
+    """Return a function that waits for a number of seconds. It raises Interrupted once `stop` is set."""
 
     def pause(seconds: float) -> None:
         if stop.wait(seconds):
@@ -51,9 +51,9 @@ def make_pause(stop: threading.Event) -> Callable[[float], None]:
 
 
 def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
-    """Return the module's lab on AWS that the command refers to. `verb` is the command that was typed.
+    """Return the module's lab on AWS that the command means. `verb`: the command that was typed.
 
-    Raises MissingError if there is none, UsageError if several labs match.
+    Raises MissingError if there is no such lab, UsageError if several labs match.
     """
     module_id = context.catalog.module(module).id
     labs = deployments.list_of_module(context.paths, module_id)

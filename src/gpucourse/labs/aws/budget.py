@@ -1,4 +1,4 @@
-"""The learner's budget, and the only place that enforces it, before `deploy`, `start` and `extend`.
+"""The learner's budget. Only this module enforces it, before `deploy`, `start` and `extend`.
 
 The reservation of a killed command counts until the account shows the result: see `follow_account`.
 """
@@ -29,8 +29,11 @@ LESS = "use a shorter --ttl, --spot or fewer --nodes"
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The learner's money, in USD: the budget of the whole course (None if none was set), how much of it is spent, and what
-    other labs will still cost until their deadlines."""
+    """The learner's money, in USD.
+
+    `budget`: the budget of the whole course; None if none was set.
+    `reserved`: how much other labs will still cost until their deadlines.
+    """
 
     budget: Decimal | None
     spent: Decimal
@@ -46,10 +49,10 @@ class Budget:
         return self.remaining is None or not usd or usd <= self.remaining
 
     def check(self, usd: Decimal, *, over_budget: bool, command: str, remedy: str = LESS) -> None:
-        """Check that this amount does not exceed the rest of the budget. `command`: the command that was typed; `remedy`:
-        advice that lowers the cost.
+        """Check that the remaining budget covers this amount. Raises UsageError if it does not, unless `over_budget`.
 
-        Raises UsageError if it does, unless `over_budget`.
+        `command`: the command that was typed.
+        `remedy`: advice that lowers the cost.
         """
         if over_budget or self.allows(usd):
             return
@@ -62,7 +65,7 @@ class Budget:
 
 
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """Return the budget before these stacks are built. What all other labs will still cost is reserved."""
+    """Return the budget. The expected costs of all labs except these stacks are reserved."""
     budget = context.settings.budget_usd
     if budget is not None:
         follow_killed_commands(context)
@@ -84,10 +87,10 @@ def reserve(
     command: str,
     over_budget: bool,
 ) -> Iterator[None]:
-    """Check the budget and record what the lab is about to cost, under one lock. During the block, the record shows this cost
-    to other commands. For `remedy`, `command` and `over_budget`, see `Budget.check`.
+    """Check the budget and record the future cost of the lab, under one lock. During the block, other commands see this cost.
 
-    Raises StackBusy, and UsageError if the lab costs more than is left.
+    For `remedy`, `command` and `over_budget`, see `Budget.check`. Raises StackBusy, and UsageError if the lab costs more than
+    is left.
     """
     usd = usd_over(per_hour, max(until - ledger.now(), ledger.NO_TIME))
     with context.lock("budget", command.removeprefix("gpucourse ")):
@@ -104,7 +107,7 @@ def reserve(
 
 
 def follow_killed_commands(context: Context) -> None:
-    """Update, from the account, the records of labs whose last command was killed.
+    """Query the account about each lab whose last command was killed, and update the lab's record.
 
     If the account does not answer, the reservation of the command still counts, and a note says so.
     """
@@ -123,13 +126,13 @@ def follow_killed_commands(context: Context) -> None:
 
 
 def follow_account(context: Context, deployment: AwsDeployment) -> None:
-    """Record what the account shows of a lab whose last command did not finish: when the lab ends, and what it costs.
+    """Update the record of a lab whose last command did not finish: when it ends, and how much it costs, according to the
+    account.
 
     The caller holds the lab's lock. Raises the errors of `Account.call`, and StorageError.
 
-    `extend` changes the tags first, then the nodes, then the schedules. So if every instance has a schedule, the schedules show
-    the end. If not, the tags show the latest possible end: the nodes may end later than the record says, so the cost until then
-    stays reserved.
+    `extend` changes the tags first, then the nodes, then the schedules. If every instance has a schedule, the schedules show
+    when the lab ends. If not, the tags show the latest possible end, and the cost until then stays reserved.
     """
     account, cloud = account_of(context.environ, deployment), deployment.cloud
     alive = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]
@@ -148,7 +151,7 @@ def follow_account(context: Context, deployment: AwsDeployment) -> None:
 
 
 def _read_tagged_end(alive: Sequence[CloudInstance]) -> datetime | None:
-    """Return the latest end that the tags of these instances show."""
+    """Return the latest end in the tags of these instances."""
     ends: list[datetime] = []
     for instance in alive:
         with suppress(ValueError):  # the tag was changed by hand

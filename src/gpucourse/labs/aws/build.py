@@ -1,5 +1,4 @@
-"""Building a proposed lab on AWS: the record, Terraform (in another zone or with another type if AWS has no capacity), and the
-readiness checks."""
+"""Building a proposed lab on AWS. If AWS has no capacity, another zone or another instance type is tried."""
 
 from __future__ import annotations
 
@@ -33,10 +32,10 @@ AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 
 
 def build(context: Context, proposal: AwsProposal) -> BuildResult:
-    """Build every lab of the proposal in parallel; each is tried, even if others fail.
+    """Build all labs of the proposal in parallel. If one fails, the others are still built.
 
     If there is only one lab, its error is raised. Ctrl-C sends each Terraform one SIGINT and waits for it. Raises UsageError if
-    another deploy has used up the budget meanwhile.
+    another deploy has used up the budget in the meantime.
     """
     _reserve(context, proposal)
     plans, errors = proposal.plans, list[GpucourseError]()
@@ -66,8 +65,10 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
 
 
 def _reserve(context: Context, proposal: AwsProposal) -> None:
-    """Check the budget once more and record the labs with their price, under one lock: if two commands deploy at the same time,
-    the second one sees the cost of the first."""
+    """Check the budget once more and record the labs with their price, under one lock.
+
+    If two commands deploy at the same time, the second one then sees the cost of the first.
+    """
     for plan in proposal.plans:
         store_prices(context, plan.book)
     with context.lock("budget", "deploy"):
@@ -113,8 +114,8 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
 
 
 def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
-    """Build the lab in the first place that has room; return its nodes. Raises the final error, as the failure table words
-    it."""
+    """Build the lab in the first place that has room; return its nodes. Raises the error of the last attempt, in the words of
+    the failure table."""
     deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
     route = Route(zone_offers=plan.offers, instance_types=plan.instance_types, with_types=plan.choice.with_types)
@@ -144,7 +145,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
 def _note_attempt(
     watch: Watcher, deployment: AwsDeployment, launch: Placement, failure: Failure, next_launch: Placement | None
 ) -> None:
-    """Record a failed attempt, and report where the next one is made."""
+    """Record a failed attempt, and report where the next one will be made."""
     cloud = deployment.cloud
     if failure.elsewhere or next_launch is not None:
         reason = failure.tell + (", with nodes close together (placement group)" if launch.placement_group else "")
@@ -166,9 +167,9 @@ def _note_attempt(
 
 
 def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
-    """Remove what the failed attempt left, including what Terraform has no record of or cannot remove.
+    """Remove everything that the failed attempt left, including resources that Terraform did not record or cannot remove.
 
-    Raises LeftoverError if something remains: an attempt elsewhere would then cost twice.
+    Raises LeftoverError if something remains, since the lab would then be paid for twice.
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
@@ -178,14 +179,16 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     if remaining:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in remaining)
         raise LeftoverError(
-            f"what the failed attempt at {stack} left could not be removed, so no other attempt is made: {names}",
+            f"the failed attempt at {stack} left resources that could not be removed, so there is no other attempt: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in remaining),
         )
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Guard against costs before anything else can fail: a schedule and powering off end a forgotten lab, and the ledger lists
-    its costs."""
+    """Limit the costs before anything else can fail.
+
+    Schedule the end of the lab, write its costs to the ledger, and check that a node ends when it powers off.
+    """
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)
     if cloud.backstop:
@@ -195,7 +198,7 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
 
 
 def _arm_remains(context: Context, lab: CloudLab) -> None:
-    """Give the remains of a failed or interrupted build a schedule too, since the user may never come back to them."""
+    """Schedule the end of what a failed or interrupted build left: the user may never come back to it."""
     try:
         if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
             _arm(context, lab, listed_s=0.0)
@@ -210,8 +213,8 @@ def _arm(
     arm: Callable[..., Finding] = schedule.arm,
     listed_s: float = instances.LISTED_S,
 ) -> list[CloudInstance]:
-    """Give each live instance of the lab a schedule that ends it; return the instances. If some have no schedule, the record
-    says why."""
+    """Schedule the end of each live instance of the lab; return the instances. If some have no schedule, the record says
+    why."""
     deployment, cloud = lab.deployment, lab.cloud
     names = [node.name for node in deployment.nodes]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
@@ -219,17 +222,18 @@ def _arm(
         ids = [instance.id for instance in alive]
         finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), project_tags=tags(context.workspace, deployment))
     missing = sorted(set(names) - {instance.node for instance in alive})
-    absent = f"AWS lists no instance of {', '.join(missing)}, so no schedule ends it" if missing else ""
+    consequence = "so nothing is scheduled to terminate it at the deadline"
+    absent = f"AWS lists no instance for {', '.join(missing)}, {consequence}" if missing else ""
     cloud.backstop = absent if finding.state == "ok" else finding.detail
     deployments.save(context.paths, deployment)
     return alive
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
-    """Check that EC2 ends spot instances that power off, since that is how the deadline and the idle watch end them.
+    """Check that EC2 terminates spot instances that power off, since the deadline and the idle agent only power them off.
 
-    Raises InfrastructureError if EC2 keeps them, or if it does not say and there is no backstop either. A new lab (`fresh`) is
-    taken down first; raises LeftoverError if that fails.
+    Raises InfrastructureError if EC2 keeps them, or if EC2 does not answer and there is no backstop either. A new lab (`fresh`)
+    is taken down first; LeftoverError is raised if that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
@@ -244,7 +248,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     else:
         if not survivors:
             return
-        problem = f"EC2 says that it keeps {', '.join(survivors)}, stopped, after powering off: its disk would cost money"
+        problem = f"after powering off, EC2 would keep {', '.join(survivors)} as a stopped instance whose disk costs money"
         mend = ""
     if fresh:
         _remove_refused(context, lab, problem)
@@ -252,7 +256,8 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
 
 
 def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
-    """Take down a new lab that must not remain, for the reason `problem`. Raises LeftoverError with that reason."""
+    """Take down a new lab that cannot be kept; `problem` says why. Raises LeftoverError, with the same reason, if something
+    remains."""
     context.watch(Note(text=f"{problem}. So the lab is taken down", level="warning"))
     try:
         _remove_failed_attempt(context, lab)
@@ -262,7 +267,7 @@ def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
 
 
 def _list_replaced_nodes(former: Inventory | None, plan: LabPlan) -> list[str]:
-    """Return the Terraform addresses of the existing nodes that are replaced, without the additional nodes."""
+    """Return the Terraform addresses of existing nodes that are replaced. Additional nodes are not listed."""
     addresses = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
     names = [node.name for node in former.nodes] if former else []
     return [address for address in addresses if any(f'["{name}-' in address for name in names)]

@@ -1,5 +1,7 @@
-"""Changing an existing lab: the lock that every such command holds, and `allow-ip`, which opens SSH only to this computer's new
-address."""
+"""Changing an existing lab: the lock that every such command holds, and `allow-ip`.
+
+`allow-ip` opens SSH to this computer's new address, and closes it to the former one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
-    """Lock the lab on AWS that the command refers to, and yield its record. Raises the errors of `find_lab`, and StackBusy."""
+    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `find_lab`, and StackBusy."""
 
     stack = find_lab(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
@@ -43,7 +45,7 @@ def make_result(
     warnings: Sequence[str] = (),
     next_command: str = "",
 ) -> ChangeResult:
-    """Return the result of a change, with the end of the lab and its cost from now on."""
+    """Return the result of a change, with the lab's deadline and its cost per hour from now on."""
     return ChangeResult(
         stack=deployment.stack,
         module=deployment.module,
@@ -57,10 +59,10 @@ def make_result(
 
 
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
-    """Open SSH of a lab to `cidr`, else to the address in the settings, else to this computer's public address.
+    """Open SSH of a lab to `cidr`, otherwise to the address in the settings, otherwise to this computer's public address.
 
-    Raises UsageError for anything but one public address, MissingError if the address cannot be found or the lab has no rule
-    for SSH.
+    Raises UsageError if the value is not one public address. Raises MissingError if the address cannot be found or the lab has
+    no rule for SSH.
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         setting = cidr or context.settings.ssh_cidr

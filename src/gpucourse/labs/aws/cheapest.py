@@ -1,4 +1,4 @@
-"""`deploy --gpu any`: chooses the GPU whose nodes are cheapest today and, if none was typed, the market."""
+"""`deploy --gpu any`: choose the GPU whose nodes are cheapest today, and the market too unless the user chose it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class Candidate:
 def replace_any_gpu(
     context: Context, request: DeployRequest, account: Account | None = None
 ) -> tuple[DeployRequest, list[str]]:
-    """Return the request with a GPU and a market in place of `any`, and a note that compares the prices. A request for specific
-    GPUs is returned unchanged, without a note. An existing lab keeps its GPU.
+    """Return the request with `any` replaced by a GPU and a market, and a note that compares the prices.
+
+    A request for specific GPUs is returned unchanged, without a note. An existing lab keeps its GPU.
 
     Raises UsageError for `any` together with other GPUs, MissingError if no GPU can be started, CloudError.
     """

@@ -1,5 +1,7 @@
-"""Choosing a lab from the command, the settings or the manifest, in this order; finding the parts of it that already exist; and
-listing what it needs from an AWS account: machines, disks, storage and hours."""
+"""Choosing a lab, and listing what it needs from an AWS account: machines, disks, storage and hours.
+
+A value comes from the command, otherwise from the settings, otherwise from the manifest.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,11 @@ HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as in ter
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One lab with one GPU model. `others` are the instance types to use if its own type is sold out.
+    """One lab with one GPU model.
 
-    `existing` is the record of the lab if any part of it exists. `former` is the record of a failed attempt that left nothing;
-    the lab keeps the name of that attempt.
+    `others`: the instance types to use if the lab's own type is sold out.
+    `existing`: the record of the lab, if any part of it exists.
+    `former`: the record of a failed attempt that left nothing; the lab keeps the name of that attempt.
     """
 
     module: Module
@@ -62,12 +65,12 @@ class Choice:
 
     @property
     def with_types(self) -> tuple[str, ...]:
-        """Return the other instance types that must be in the zone of the nodes: the type of a head without a GPU."""
+        """Return the other instance types that the zone must offer: the type of a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
     @property
     def head(self) -> str:
-        """Return the instance type of a head without a GPU, or an empty text if there is no such head."""
+        """Return the instance type of a head without a GPU; empty if there is no such head."""
         return next(iter(self.with_types), "")
 
     def resize(self, nodes: int) -> Choice:
@@ -97,21 +100,23 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
 
 
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
-    """Return the module's recorded labs on AWS, ready labs first, because a command means a ready lab rather than a failed
-    attempt."""
+    """Return the module's recorded labs on AWS. Ready labs come first: a command means them rather than failed attempts."""
     labs = [result for result in deployments.list_of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(labs, key=lambda result: result.phase != "ready")
 
 
 def usual_gpu(context: Context, module: Module) -> str:
-    """Return the GPU to use if none was typed: the existing lab's, else the one in the settings, else the module's."""
+    """Return the GPU to use if the user typed none: from the existing lab, otherwise from the settings, otherwise from the
+    module."""
     labs = list_labs(context.paths, module.id)
     return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
 
 
 def _find_existing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
-    """Return the record of the lab that has this GPU, else of the lab that was requested with it. A stack keeps its name if its
-    GPU was sold out and another was used."""
+    """Return the record of the lab that has this GPU, or else of the lab that was requested with it.
+
+    A stack keeps its name if its GPU was sold out and another was used.
+    """
     name = deployments.stack_name(module.id, "aws", gpu)
     return next((deployment for deployment in labs if deployment.cloud.gpu == gpu), None) or next(
         (deployment for deployment in labs if deployment.stack == name), None
@@ -212,7 +217,8 @@ def _list_others(settings: Settings, size: str, used_gpus: set[str]) -> tuple[st
 
 
 def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
-    """Return what this module's lab needs. `gpu`, `nodes` and `size`, if given, replace the values in the manifest.
+    """Return the machines, disks, storage and hours that this module's lab needs. `gpu`, `nodes` and `size` replace values of
+    the manifest.
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
@@ -231,7 +237,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 
 def validate_node_count(module: Module, nodes: int) -> int:
-    """Return `nodes` if the module's lab may have that many. Raises UsageError otherwise."""
+    """Return `nodes`. Raises UsageError if the module's lab cannot have that many."""
     max_nodes = lab_of(module).max_nodes
     if not 1 <= nodes <= max_nodes:
         node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
@@ -243,7 +249,7 @@ def validate_node_count(module: Module, nodes: int) -> int:
 
 
 def validate_size(module: Module, size: str) -> str:
-    """Return `size` if the module's lab may have nodes of that size. Raises UsageError otherwise."""
+    """Return `size`. Raises UsageError if the module's lab cannot have nodes of that size."""
     lab = lab_of(module)
     sizes = [option for option in (lab.size, lab.smaller) if option]
     if size not in sizes:
@@ -265,6 +271,6 @@ def lab_of(module: Module) -> AwsLab:
 
 
 def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
-    """Return what each module with a lab on AWS needs, in the order of the course. `gpu`, if given, replaces the GPU of every
+    """Return the needs of each module that has a lab on AWS, in the order of the course. `gpu` replaces the GPU of every
     module."""
     return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]

@@ -1,8 +1,8 @@
-"""`cost`: what the course has cost, by module and by exercise, what the labs will cost until they end, and what is left of the
-budget.
+"""`cost`: show the cost of the course so far by module and exercise, the further cost of the labs until they end, and the
+remaining budget.
 
-The figures come from the ledger, which is first updated from the account. What AWS has actually billed takes a separate
-request, which costs a cent.
+The figures come from the ledger, which is first updated from the account. The amount that AWS has actually billed takes a
+separate request, which costs a cent.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs money now: its cost in USD per hour, so far, and until its end (None if no deadline is on
-    record)."""
+    """One stack that costs money now. Amounts are in USD; `usd_to_end` is None if no deadline is recorded."""
 
     stack: str
     module: str
@@ -44,7 +43,7 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True)
 class CostPart:
-    """A module, an exercise or a kind of resource, with its cost in USD and, if known, the hours for which it was used."""
+    """A module, an exercise or a kind of resource, with its cost in USD. `hours`: how long it was used, if known."""
 
     name: str
     usd: Decimal
@@ -54,8 +53,11 @@ class CostPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """All costs and the budget, in USD. `left_usd` is what is left of the budget now, None without a budget. `sources` says
-    where and when the prices were read; `warnings` lists what is uncertain."""
+    """All costs and the budget, in USD.
+
+    `left_usd`: the remaining budget; None without a budget.
+    `sources`: where and when the prices were read.
+    """
 
     usd: Decimal
     usd_per_hour: Decimal
@@ -72,9 +74,10 @@ class Cost:
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
-    """Return the known costs. Query the account for what exists; if it does not answer, or if `offline`, use only the ledger.
+    """Return the known costs. First query the account for existing resources, unless `offline`.
 
-    With `ask_aws`, also query Cost Explorer, at a cent per request. Raises the errors of that call.
+    If the account does not answer, only the ledger is used. With `ask_aws`, also query Cost Explorer, at a cent per request.
+    Raises the errors of that call.
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = [] if offline else _settle_ledgers(context, labs)
@@ -109,7 +112,7 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
 
 
 def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
-    """Update the ledger from the account for every stack, including stacks without a record; return warnings."""
+    """Update the ledger from the account for every stack, even if its record is lost; return warnings."""
     bill = ledger.read(context.paths.ledger)
     looks = {}
     for uid in sorted({span.charge.stack for span in bill.open()} | set(labs)):
@@ -132,7 +135,7 @@ def _settle(paths: WorkspacePaths, account: Account, uid: str, lab: AwsDeploymen
 
 
 def _guess_region(spans: Sequence[Span]) -> str:
-    """Return the region of a stack whose record is lost: the name of a recorded zone without its last letter."""
+    """Return the region of a stack whose record is lost: the name of a recorded zone, without the last letter."""
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
@@ -156,10 +159,10 @@ def _list_running(bill: Bill, labs: dict[str, AwsDeployment], at: datetime) -> l
 
 
 def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tuple[str, str, datetime, datetime]]:
-    """Return the exercise and the stack of each run, with the start and the end of the run.
+    """Return the exercise, the stack, the start and the end of each run.
 
-    A run records the name of its stack, but the ledger records the stack's id. Deployments and receipts connect the two; if
-    they are missing, the module and the time of the run do.
+    A run records the name of its stack, but the ledger records the stack's id. Deployments and receipts connect the two. If
+    they are missing, the module and the time of the run are compared with the ledger.
     """
     ids = _list_lives(paths)
     run_times = []
@@ -178,7 +181,7 @@ def _list_run_times(paths: WorkspacePaths, bill: Bill, at: datetime) -> list[tup
 
 
 def _list_lives(paths: WorkspacePaths) -> list[tuple[str, str, datetime, datetime]]:
-    """Return the name and the id of every stack, and the start and the end of its existence."""
+    """Return the name and the id of every stack, and when it was created and destroyed."""
     end = ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
@@ -207,7 +210,7 @@ def _query_billed_cost(context: Context, bill: Bill) -> BilledCost:
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
-    """Return the labs among these that cost money, with their costs."""
+    """Return the costs of these labs. Labs that cost nothing are left out."""
     cloud_labs = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not cloud_labs:
         return []

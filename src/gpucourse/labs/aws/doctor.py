@@ -1,4 +1,4 @@
-"""`doctor --target aws`: finds what this account lacks for the course, shows the course's price, and requests quotas."""
+"""`doctor --target aws`: find what this account lacks for the course, show the course's price, and request quotas."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
 
 
 def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
-    """Return the quotas that are unknown or too small for the largest of these labs, with requests that are already open."""
+    """Return the quotas that are unknown or too small for the largest of these labs, with any request that is already open."""
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials, raise one error instead of reporting each quota as `unknown`
@@ -81,8 +81,10 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
 
 
 def request_quotas(context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
-    """Request an increase of each quota from AWS; return an open request unchanged if there is one. Raises the errors of
-    `Account.call`."""
+    """Request an increase of each quota from AWS, unless a request for it is already open; return the requests.
+
+    Raises the errors of `Account.call`.
+    """
     account = _account(context, look)
     return [quota.request_increase(account, short.quota) for short in shortages if short.can_be_requested]
 
@@ -107,8 +109,10 @@ def _market(settings: Settings, look: PreflightRequest) -> Market:
 
 
 def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
-    """Return what these labs need from the quota, counted as `deploy` counts it: for an existing lab, only the instances that
-    do not run yet."""
+    """Return how much of the quota these labs need, counted as `deploy` counts it.
+
+    For an existing lab, only instances that are not running yet count.
+    """
     growths: list[LabNeed] = []
     for need in labs:
         gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
@@ -139,7 +143,7 @@ def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
 
 
 def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
-    """Return today's prices if AWS accepts the credentials, else those that ship with the package."""
+    """Return today's prices if AWS accepts the credentials, otherwise the prices that ship with the package."""
     book = PriceBook(region=account.region)
     try:
         account.identity()

@@ -1,8 +1,7 @@
 """`extend` and `keep`: give a lab more time, and pause its idle agents.
 
-`extend` changes the tags first, then the deadlines on the nodes, and the backstop last. So even after a killed command, the
-tags show the latest possible end of the lab. If a node does not accept the new deadline, all changes are undone, and the
-earlier deadline applies to every node.
+`extend` changes the tags first, then the deadlines on the nodes, and the backstop last. Even after a killed command, the tags
+therefore show the latest possible end of the lab. If a node does not accept the new deadline, all changes are undone.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ Failures = dict[str, GpucourseError]  # the error of each node that failed, by i
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """Return the new end and the cost of the lab with this much more time. Changes only the records of labs whose last command
-    was killed.
+    """Return the new end and the cost of the lab if it gets this many more seconds. The lab itself is not changed.
 
-    Raises UsageError if no time is added, or if the lab would exist for more than MAX_LAB_HOURS in total.
+    Records of labs whose last command was killed are updated. Raises UsageError if no time is added, or if the lab would exist
+    for more than MAX_LAB_HOURS in total.
     """
     if seconds < 60:
         raise UsageError("an extension must be at least one minute", hint=f"gpucourse extend {module} 2h")
@@ -76,10 +75,10 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
 
 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
-    """Move the end of the lab: the nodes' deadline, the backstop, the tags, the record.
+    """Move the end of the lab: in the deadlines on the nodes, the backstop, the tags and the record.
 
     Raises UsageError if the cost up to the new end exceeds the budget, unless `over_budget`. Raises UnreachableError if a node
-    does not accept the new end: the earlier end then applies, and the same command can be repeated.
+    does not accept the new end. The earlier end then applies, and the command can be repeated.
     """
     module, gpu = extension.deployment.module, extension.deployment.gpu
     with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
@@ -104,8 +103,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Pause the idle agent on every node for this many seconds, or resume it immediately if `seconds` is 0. The deadline does
-    not change.
+    """Pause the idle agent on every node for this many seconds; if `seconds` is 0, resume it. The deadline does not change.
 
     Raises UnreachableError with the names of the nodes that did not accept the pause, MissingError for a stopped lab.
     """
@@ -137,14 +135,16 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 def write_deadline(
     transport: Transport, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
 ) -> Failures:
-    """Write the deadline on these nodes, by default on all; return an error for each node that did not accept it."""
+    """Write the deadline to these nodes, by default to all; return the errors of the nodes that did not accept it."""
     text = f"{moment.timestamp():.0f}"
     return _do_on_nodes(transport, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
-    """Write the new end to the tags, the nodes, the backstop and finally the record. If a node fails, undo the changes and
-    raise the nodes' errors."""
+    """Write the new end to the tags, the nodes, the backstop and finally the record.
+
+    If a node fails, undo the changes and raise the nodes' errors.
+    """
     cloud = deployment.cloud
     with stage(context.watch, "deadline", "updating the tags and the deadlines on the nodes"):
         warnings = _write_tags(account, deployment, extension.expires)
@@ -174,7 +174,7 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
 
 
 def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -> list[str]:
-    """Write the end to the tag of every resource that has one; if some tags still show another end, return the reason."""
+    """Write the end to the tag of every resource that has one. Return a warning if some tags could not be changed."""
     try:
         tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), moment)
         schedule.retag_expires(account, moment, stack=deployment.uid)
@@ -186,8 +186,10 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 def _set_back(
     transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failures: Failures
 ) -> Failures:
-    """Restore the earlier end in the tags and on the nodes that accepted the later one; return an error for each node that
-    still has the later end."""
+    """Restore the earlier end in the tags and on the nodes that accepted the later one.
+
+    Return an error for each node that still has the later end.
+    """
     updated_nodes = [node for node in deployment.nodes if node.name not in failures]
     reset_failures = write_deadline(transport, deployment, extension.before, updated_nodes)
     if not reset_failures:
@@ -235,7 +237,8 @@ def _join(failures: Failures) -> str:
 
 
 def _same(failures: Failures, problem: str) -> GpucourseError:
-    """Combine the errors into one: UnreachableError if any node was unreachable."""
+    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first one's
+    class."""
     errors = list(failures.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

@@ -1,6 +1,6 @@
-"""The places to try when AWS has no capacity: another zone, then another type, and finally no placement group.
+"""Choosing the next place to try if AWS has no capacity: another zone, then another type, and finally no placement group.
 
-This code is pure: it takes the failure and returns the next place to try. Every failure other than missing capacity is final.
+This code is pure. Every failure other than missing capacity is final.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ _GROUP = ("placement group", "placementgroup", "placement_group")
 
 @dataclass(kw_only=True)
 class Route:
-    """The places to try for one lab, in order. `instance_types`: the requested type, then the learner's others; `with_types`:
-    types that must be in the same zone."""
+    """The places to try for one lab, in order.
+
+    `instance_types`: the requested type, then the learner's alternatives.
+    `with_types`: further types that the zone must offer.
+    """
 
     zone_offers: Offers
     instance_types: tuple[str, ...]
@@ -26,7 +29,7 @@ class Route:
     _tried: set[tuple[str, str]] = field(default_factory=set)
 
     def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
-        """Return the place to try after this one failed; None if no other place would help, or if all were tried."""
+        """Return the place to try after this one failed; None if no other place would help, or if all have been tried."""
         if place.placement_group and is_about_group(failure):
             return replace(place, placement_group=False)
         if not failure.elsewhere:
@@ -39,7 +42,7 @@ class Route:
         return following
 
     def _find_next(self, suggested: Sequence[str], *, placement_group: bool) -> Placement | None:
-        """Return the first place that was not tried yet. For each type, the zones that AWS suggested come first."""
+        """Return the first place that has not been tried yet. For each type, the zones that AWS suggested come first."""
         for kind in self.instance_types:
             zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
             for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
@@ -49,12 +52,13 @@ class Route:
 
 
 def is_about_group(failure: Failure) -> bool:
-    """Return whether AWS could not provide the placement group, rather than machines."""
+    """Return whether AWS lacked room for the placement group, rather than machines."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """Return the AWS error behind Terraform's failure, or the deciding one of several; None if no error is from AWS."""
+    """Return the AWS error that made Terraform fail; None if no error came from AWS. If there are several, return the one that
+    decides what to do."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

@@ -1,5 +1,4 @@
-"""Reports after a failed build: what exists now, what it costs, how to take it down, and the error as the failure table words
-it."""
+"""Reports after a failed build: which resources exist now, how much they cost, and how to take them down."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @contextmanager
 def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
-    """Record the deployment before anything is created, and its outcome after the block, whatever happens there.
+    """Record the deployment before anything is created, and its outcome after the block, even if the block fails.
 
-    Errors raised in the block are extended with what exists, what it costs, and how to take it down. `command` is the command
-    that was typed; if nothing was built, the hint says to type it again. An existing lab keeps its market, region and end.
+    The message of an error raised in the block is extended: it also says which resources exist, how much they cost, and how to
+    take them down. `command` is the command that was typed; if nothing was built, the hint repeats it.
     """
     deployments.save(context.paths, deployment, "creating")
     try:
@@ -56,18 +55,19 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
 
 
 def describe_existing(context: Context, deployment: AwsDeployment) -> str:
-    """Query the account, update the ledger, and return a sentence that says what exists of the lab and what it costs."""
+    """Query the account and update the ledger. Return a sentence that says which parts of the lab exist and how much they
+    cost."""
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
         costing = find_charges(account, read_prices(context.paths, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
-        return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost money"
+        return f"Its resources in {cloud.region} cannot be looked up now ({error.what}); they may cost money"
     with suppress(GpucourseError):  # the sentence matters more, and the next command updates the ledger
         ledger.settle(context.paths, account, deployment.uid, expires=cloud.expires, costing=costing)
     if not resources:
-        return "Nothing of it exists in the account, so it costs nothing"
+        return "No part of it exists in the account, so it costs nothing"
     rate = usd_per_hour(costing)
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")
@@ -77,8 +77,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
 
 
 def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
-    """Return the error for a failure that no other zone or type can avoid, with the class and the words from the failure
-    table."""
+    """Return the error for a failure that no other zone or type can avoid, in the words of the failure table."""
     problem = failures.sentence(failure)
     if len(attempts) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)
@@ -94,7 +93,7 @@ def format_destroy(deployment: AwsDeployment) -> str:
 
 
 def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
-    """Return whether something was built, according to Terraform's state; the next deploy decides by the same rule."""
+    """Return whether something was built, according to Terraform's state. The next deploy uses the same rule."""
     try:
         return bool(addresses(paths.stack(deployment.stack).state))
     except InfrastructureError:  # the state is damaged, so something was built

@@ -1,4 +1,4 @@
-"""Watches the first boot of a node over SSH: its current step, the marker at its end, and its log if it failed."""
+"""Watching the first boot of a node over SSH: its current step, its result, and its log if it failed."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ fi
 
 @dataclass(frozen=True, kw_only=True)
 class BootMark:
-    """The GPUs and the driver that a node reports once it is set up. `simulated`: the node is a stand-in without the hardware
-    of its instance type."""
+    """The GPUs and the driver that a node reports once it is set up.
+
+    `simulated`: the node is a stand-in without the hardware of its instance type.
+    """
 
     gpus: list[str] = field(default_factory=list)
     driver: str | None = None
@@ -49,11 +51,10 @@ class BootMark:
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
-    """Wait until every node has set itself up; return each node's report, by name. Each finished step is shown with its
-    duration.
+    """Wait until every node has set itself up; return each node's report, by node name.
 
-    Each node is queried every `pause_s` seconds, for at most `patience_s` seconds. Raises InfrastructureError with the end of
-    the log if a node fails, or is not ready in time.
+    Query each node every `pause_s` seconds, for at most `patience_s` seconds. Raises InfrastructureError with the end of the
+    log if a node fails, or is not ready in time.
     """
     from gpucourse.remote.fleet import values
 
@@ -93,8 +94,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """Return the content of a node's marks. A connection that is lost during a busy boot is reopened, at most five times in a
-    row."""
+    """Read a node's marks. If the connection is lost during a busy boot, reopen it, at most five times in a row."""
     for _attempt in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))

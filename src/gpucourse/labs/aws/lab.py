@@ -1,4 +1,4 @@
-"""A lab on AWS: what Terraform has recorded of it, and what really exists in the account."""
+"""A lab on AWS: the resources that Terraform has recorded, and those that exist in the account."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account: `terraform` has Terraform's record of it, `find_resources` returns what the account
-    reports."""
+    """One stack in an AWS account.
+
+    `terraform` has Terraform's record of the stack; `find_resources` queries the account.
+    """
 
     context: Context
     deployment: AwsDeployment
@@ -46,11 +48,11 @@ class CloudLab:
         return self.deployment.cloud
 
     def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned; return the nodes. They have no host keys until the readiness checks pin them."""
+        """Build the planned lab; return its nodes. They have no host keys until the readiness checks pin them."""
         return reachable(self.context.settings, self.terraform.up(watcher))
 
     def find_resources(self) -> list[CloudResource]:
-        """Return the resources in the account that have this stack's tags, in every region that was ever used."""
+        """Return the resources in the account that have this stack's tags, in every region that this workspace ever used."""
         used_regions = list_regions(self.context.paths, self.deployment)
         return resource_scan.find(self.account, stack=self.deployment.uid, regions=used_regions)
 
@@ -100,7 +102,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
 
 
 def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:
-    """Return the tags that mark every resource of a deployment as the course's."""
+    """Return the tags that mark every resource of a deployment as belonging to the course."""
     cloud = deployment.cloud
     return {
         "Project": "gpucourse",

@@ -1,8 +1,7 @@
-"""`leaks`: finds everything in the account with the course's tag, in every region, whichever workspace created it.
+"""`leaks`: find everything in the account that has the course's tag, in every region, whichever workspace created it.
 
-It needs neither a record nor a workspace, so it finds everything even after a disk was lost. `destroy` searches for less:
-resources with the tag of this workspace that are on no record, because the record was lost, or the stack failed before it had
-one.
+It needs neither a record nor a workspace, so it works even after a disk was lost. `destroy` only searches for resources with
+the tag of this workspace that no record lists. A record can be lost, or a stack can fail before it has a record.
 """
 
 from __future__ import annotations
@@ -40,10 +39,12 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 
 @dataclass(frozen=True, kw_only=True)
 class ScannedResource:
-    """One resource in the account, with its state:
+    """One resource in the account. Its state is one of these:
 
-    `standing`: it belongs to a lab on record. `another's`: another owner created it, and it will still end by itself.
-    `unknown`: AWS does not let us list resources of this kind. `leak`: all other cases.
+    `standing`: it belongs to a recorded lab.
+    `another's`: another owner created it, and it will still end by itself.
+    `unknown`: AWS does not let us list resources of this kind.
+    `leak`: all other cases.
     """
 
     resource: CloudResource
@@ -53,8 +54,12 @@ class ScannedResource:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
-    """The resources of the course in the account. `usd_per_hour` is the cost of the leaks, None if unknown; `course` is the tag
-    of this workspace. `unasked` says why some regions could not be checked, and is empty if all were."""
+    """The resources of the course in the account.
+
+    `course`: the tag of this workspace.
+    `usd_per_hour`: the cost of the leaks; None if unknown.
+    `unasked`: why some regions could not be checked; empty if all were.
+    """
 
     account: str
     course: str
@@ -96,8 +101,10 @@ def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
 
 
 def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
-    """Remove the leaks; return receipts for what was removed, and the resources that still exist. Raises the errors of
-    `Account.call`."""
+    """Remove the leaks; return receipts for the removed resources, and the resources that still exist.
+
+    Raises the errors of `Account.call`.
+    """
     account = Account(scan.regions[0], context.environ)
 
     def look() -> list[CloudResource]:
@@ -114,8 +121,11 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    """Classify the resources. A stack's time is over only when all its resources have expired: if `extend` was not allowed to
-    change a tag, or an older gpucourse extended the lab, only the instances and their disks show the new end."""
+    """Classify the resources. A stack counts as expired only when all its resources have expired.
+
+    If `extend` was not allowed to change a tag, or an older gpucourse extended the lab, only the instances and their disks show
+    the new end.
+    """
     stacks_by_uid = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
@@ -138,7 +148,7 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
 
 
 def _is_expired(expires: str) -> bool:
-    """Return whether the end has passed; True if the text is not a valid time."""
+    """Return whether the end has passed. A text that is not a valid time counts as passed."""
     try:
         return datetime.fromisoformat(expires) <= ledger.now()
     except (ValueError, TypeError):
@@ -146,8 +156,10 @@ def _is_expired(expires: str) -> bool:
 
 
 def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
-    """Return what the leaks cost, in USD per hour; None if AWS refuses the query, or if a leak that costs money has no
-    stack."""
+    """Return the cost of the leaks in USD per hour.
+
+    Return None if AWS refuses the query, or if a leak that costs money belongs to no stack.
+    """
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
         not thing.stack and thing.resource.kind in _COSTING for thing in leaking
@@ -165,17 +177,16 @@ def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedReso
 
 
 def find_untracked(context: Context, module: str | None = None) -> list[CloudResource]:
-    """Return every resource in the account that belongs to this workspace, or to one of its modules, but to no deployment on
-    record.
+    """Return every resource in the account that belongs to this workspace (or to this module), but to no recorded deployment.
 
-    Return an empty list, without a request to AWS, if this workspace never built anything in a cloud. Raises the errors of
+    If this workspace never built anything in a cloud, return an empty list without querying AWS. Raises the errors of
     `Account.call`.
     """
     used_regions = regions.read_used_regions(context.paths)
     if not used_regions:
         return []
     uids = {deployment.uid for deployment in deployments.every(context.paths)}
-    with stage(context.watch, "untracked", f"looking for resources that are on no record in {', '.join(used_regions)}"):
+    with stage(context.watch, "untracked", f"looking in {', '.join(used_regions)} for resources that no record lists"):
         resources = resource_scan.find(
             Account(used_regions[0], context.environ), course=context.workspace.id, regions=used_regions
         )
@@ -183,8 +194,7 @@ def find_untracked(context: Context, module: str | None = None) -> list[CloudRes
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove these resources; return a receipt for each of their stacks, in which the leftovers are the resources that still
-    exist.
+    """Remove these resources; return a receipt for each stack. Its leftovers are the resources that still exist.
 
     Raises the errors of `Account.call`.
     """
@@ -207,7 +217,7 @@ def _remove(
     look: Callable[[], list[CloudResource]],
     scanned_regions: Sequence[str],
 ) -> tuple[list[Receipt], list[CloudResource]]:
-    """Remove these resources; return a receipt for each of their stacks, and the resources that still exist."""
+    """Remove these resources; return a receipt for each stack, and the resources that still exist."""
     leftovers = remove_all(context, account, name, resources, look)
     uids = sorted({resource.tags.get("Stack", "") for resource in [*resources, *leftovers]})
     return [_make_receipt(context.paths, account, uid, resources, leftovers, scanned_regions) for uid in uids], leftovers

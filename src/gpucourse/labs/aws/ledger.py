@@ -1,9 +1,10 @@
-"""The ledger of what labs on AWS cost: one line when a charge begins, and one when it ends.
+"""The ledger of the costs of labs on AWS: one line when a charge begins, and one when it ends.
 
 `settle` compares the account's current charges with the recorded ones, and records the differences. Lines are only added, never
-changed. Each line is flushed to the disk before the command continues, so that neither a crash nor a lost node loses the record
-of what was spent. A line cut off by a crash is skipped. Amounts are Decimals, stored as text; times are ISO 8601 in UTC. The
-prices stored next to the ledger are those that AWS reported at the last deploy in each region.
+changed. Each line is flushed to the disk before the command continues, so that no crash loses a recorded cost. A line cut off
+by a crash is skipped. Amounts are Decimals, stored as text; times are ISO 8601 in UTC.
+
+The prices stored beside the ledger are those that AWS reported at the last deploy in each region.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _MAX_PRICE = Decimal(10_000)  # USD per hour: no correct price of one instance i
 def update(
     path: Path, stack: str, charges: Sequence[Charge], at: datetime, ends: Mapping[str, tuple[datetime, str]] | None = None
 ) -> None:
-    """Record the changes in this stack's charges. `charges` is the complete list of its current charges.
+    """Record the changes in this stack's charges. `charges` lists all its current charges.
 
-    A new charge begins at its own start time if it has one, else at `at`; an open charge keeps its start. A charge that is no
-    longer in the list ended at the time and for the reason in `ends`, or at `at` if `ends` lacks its item. Raises StorageError.
+    A new charge begins at its own start time if it has one, otherwise at `at`. An open charge keeps its start. A charge that is
+    no longer listed ended at the time and for the reason in `ends`, otherwise at `at`. Raises StorageError.
     """
     bill, costing = read(path), {charge.item for charge in charges}
     lines = []
@@ -61,8 +62,10 @@ def update(
 
 
 def read(path: Path) -> Bill:
-    """Read the ledger at `path`; return an empty one if there is no file. Lines that cannot be parsed are only counted. Raises
-    MissingError if the file is not a plain file, or is larger than any valid ledger."""
+    """Read the ledger at `path`; return an empty one if there is no file. Lines that cannot be parsed are only counted.
+
+    Raises MissingError if the file is not a plain file, or is larger than any valid ledger.
+    """
     lines = (read_file(path, _MAX_BYTES) or b"").split(b"\n")
     spans: list[Span] = []
     running: dict[str, int] = {}
@@ -116,8 +119,7 @@ def _encode(event: str, at: datetime, **fields: str) -> bytes:
 
 
 def _append(path: Path, lines: Sequence[bytes]) -> None:
-    """Append whole lines in one write, and flush them to the disk. If the file ends with an incomplete line, end that line
-    first."""
+    """Append whole lines in one write, and flush them to the disk. An incomplete last line of the file is ended first."""
     if not lines:
         return
     with storing(path), hold_lock(path) as file:  # the file is its own lock
@@ -143,10 +145,10 @@ def settle(
     costing: Sequence[Charge] | None = None,
     find_instances: Callable[..., list[CloudInstance]] = instances.find,
 ) -> None:
-    """Update the ledger to what this stack costs now, according to `costing` or, without it, to the account.
+    """Update the ledger to the current charges of this stack: `costing` or, without it, the charges in the account.
 
-    An empty `costing` says that nothing of the stack costs money any more. `find_instances` queries the account about instances
-    that have ended. Raises the errors of `Account.call`, and StorageError.
+    An empty `costing` means that nothing of the stack costs money any more. `find_instances` queries the account about
+    instances that have ended. Raises the errors of `Account.call`, and StorageError.
     """
     if costing is None:
         costing = money.find_charges(account, read_prices(paths, account.region), stack=uid)
@@ -165,7 +167,7 @@ def settle(
 
 
 def settle_if_possible(context: Context, account: Account, deployment: AwsDeployment) -> None:
-    """Update the ledger to what this lab costs now; if that fails, only print a note."""
+    """Update the ledger to the current charges of this lab. If that fails, only print a note."""
     try:
         settle(context.paths, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
@@ -173,7 +175,8 @@ def settle_if_possible(context: Context, account: Account, deployment: AwsDeploy
 
 
 def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None:
-    """Return what a lab costs now, in USD per hour, according to the ledger or else the estimate; None if neither is known."""
+    """Return the current cost of a lab in USD per hour: from the ledger, otherwise from the estimate. None if neither is
+    known."""
     bill = read(paths.ledger).select(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
@@ -181,7 +184,7 @@ def per_hour(paths: WorkspacePaths, deployment: AwsDeployment) -> Decimal | None
 
 
 def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Decimal:
-    """Return what the labs on record will still cost until their deadlines, in USD, except the stacks in `without`.
+    """Return how much the recorded labs will still cost until their deadlines, in USD. Stacks in `without` do not count.
 
     A lab counts at its current cost in the ledger. A lab that is being built counts at least at its quoted price. A lab that is
     being started or extended counts at least at the reserved amount.
@@ -201,31 +204,31 @@ def sum_reserved(paths: WorkspacePaths, *, without: Collection[str] = ()) -> Dec
 
 
 def sum_costs(paths: WorkspacePaths, uid: str) -> Decimal:
-    """Return what a stack has cost so far, in USD, according to the ledger."""
+    """Return the cost of a stack so far, in USD, according to the ledger."""
     return cents(read(paths.ledger).select(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
-    """Return the amount rounded to a ten-thousandth of a cent; smaller steps are useless to a user or a script."""
+    """Return the amount rounded to a ten-thousandth of a cent: smaller differences do not matter to a user or a script."""
     return amount.quantize(Decimal("0.000001"))
 
 
 def machines(paths: WorkspacePaths, uid: str) -> list[str]:
-    """Return the ids of the stack's instances that cost money according to the ledger, which is the only source while the
-    account does not answer."""
+    """Return the ids of the stack's instances that cost money according to the ledger, the only source while the account does
+    not answer."""
     return [span.charge.item for span in read(paths.ledger).select(uid).open() if span.charge.kind == "instance"]
 
 
 def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
-    """Describe what a lab costs while the user decides what to do; return an empty text if it costs nothing or the cost is
+    """Describe the cost of a lab while the user decides what to do; return an empty text if it costs nothing or the cost is
     unknown."""
     rate = per_hour(paths, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge. If its item was stopped in the meantime, remove the start time, which is then too early: the charge
-    begins now."""
+    """Return the charge. If its item was stopped in the meantime, remove the start time, which is too early: the charge begins
+    now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
@@ -233,10 +236,10 @@ def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
 def _find_ends(
     running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime
 ) -> dict[str, tuple[datetime, str]]:
-    """Return when and why each item ended, if the account still shows that, and `latest` for the others.
+    """Return when and why each item ended, if the account still shows that. The other items ended at `latest`.
 
-    AWS no longer shows the disk of a terminated instance. The disk is recognised because its charge began together with the
-    instance's.
+    AWS no longer shows the disk of a terminated instance. The disk is recognised because its charge began at the same time as
+    the instance's.
     """
     ends: dict[str, tuple[datetime, str]] = {
         item: (instance.ended or latest, instance.reason or instance.state)
@@ -257,7 +260,7 @@ def _find_ends(
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPrice:
-    """The price of one hour of an instance, in USD, with its source and date. An empty zone means any zone."""
+    """The price of an instance per hour, in USD, with its source and date. An empty zone means any zone."""
 
     region: str
     instance_type: str
@@ -277,8 +280,8 @@ class StoredPrices:
 
 
 def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
-    """Return the prices of a region. If the file cannot be read, return the prices that ship with the course, and say so in
-    `complaints`."""
+    """Return the prices of a region. If the file cannot be read, return the prices that ship with the course, with a
+    complaint."""
     try:
         stored = _read_stored(paths)
     except MissingError as error:
@@ -296,8 +299,10 @@ def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
 
 
 def store_prices(context: Context, book: PriceBook) -> None:
-    """Store the prices that AWS reported, for the ledger and for commands that get no answer from AWS. Raises StorageError,
-    StackBusy."""
+    """Store the prices that AWS reported, for the ledger and for commands that AWS does not answer.
+
+    Raises StorageError, StackBusy.
+    """
     with context.lock("prices", "store the prices"):
         try:
             other_prices = [price for price in _read_stored(context.paths).prices if price.region != book.region]

@@ -1,4 +1,4 @@
-"""The small files on a node that concern its end: the deadline, the hold, and the idle agent's last report."""
+"""The small files on a node that decide when it ends: the deadline, the hold, and the idle agent's last report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(link: Link, name: str, text: str) -> None:
 
 
 def remove(link: Link, name: str) -> None:
-    """Remove one of the files, whether it exists or not. Raises the errors of `write`."""
+    """Remove one of the files, if it exists. Raises the errors of `write`."""
     _change(link, name, f"rm -f {name}", "removed")
 
 

@@ -1,11 +1,10 @@
-"""The plan of a lab on AWS: its type, zone, number of nodes, end and price. Each of these is determined only here.
+"""The plan of a lab on AWS: its type, zone, number of nodes, end and price. Only this module determines them.
 
 with propose(context, request) as proposal:   one plan for each lab: what would be built, and at what price
     ...                                       show it, ask
     build(context, proposal)                  build exactly that (labs.aws.build)
 
-`survey` asks the account about the requested labs; `make_plan` chooses the place of one lab and makes its record. Nothing is
-built here.
+`survey` asks the account about the requested labs; `make_plan` chooses the place of one lab and makes its record.
 """
 
 from __future__ import annotations
@@ -49,13 +48,16 @@ from gpucourse.workspace import deployments, regions
 
 @dataclass(kw_only=True)
 class LabPlan:
-    """One lab, ready to be built. `deployment` is its record, with region, zone, type, market and end; `hours` is the time
-    until that end.
+    """One lab, ready to be built.
 
-    `offers` lists the zones of the region with their instance types, and `book` the region's prices. `instance_types` are the
-    types that the lab may have, the requested one first. `interrupted`: an earlier deploy of the lab did not succeed. `changes`
-    is Terraform's plan, as (action, address). `forgotten`: the lab exists, but Terraform's state is lost or outdated, so that
-    parts of the lab would be built a second time.
+    `deployment`: its record, with region, zone, type, market and end.
+    `offers`: the zones of the region, with the instance types that each offers.
+    `book`: the prices in the region.
+    `hours`: the hours until the lab ends.
+    `interrupted`: an earlier deploy of the lab did not succeed.
+    `instance_types`: the types that the lab may have, the requested one first.
+    `changes`: Terraform's plan, as (action, address).
+    `forgotten`: the lab exists, but Terraform's state is lost or outdated, and Terraform would build parts of it a second time.
     """
 
     choice: Choice
@@ -71,33 +73,33 @@ class LabPlan:
 
     @property
     def fresh(self) -> bool:
-        """Return whether nothing of the lab exists yet."""
+        """Return whether no part of the lab exists yet."""
         return self.choice.existing is None
 
     def estimate(self, name: str, zone: str = "") -> tuple[Charge, ...]:
-        """Return the hourly charges of the lab with nodes of this type, in `zone` if it is given."""
+        """Return the lab's charges per hour with nodes of this type, in `zone` if it is given."""
         need = self.choice.need.with_workers(instance_type=name)
         return estimate(self.book, need, market=self.deployment.cloud.market, zone=zone)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """Return the hourly charges of the lab in its planned zone, item by item."""
+        """Return the lab's charges per hour in its planned zone, item by item."""
         cloud = self.deployment.cloud
         return self.estimate(cloud.instance_type, cloud.zone)
 
     @property
     def per_hour(self) -> Decimal:
-        """Return what the lab costs, in USD per hour."""
+        """Return the cost of the lab, in USD per hour."""
         return usd_per_hour(self.charges)
 
     @property
     def usd_until_end(self) -> Decimal:
-        """Return what the lab costs, in USD, if it exists until its deadline."""
+        """Return the cost of the lab, in USD, if it exists until its deadline."""
         return usd_over(self.per_hour, self.hours)
 
     @property
     def usually(self) -> Decimal:
-        """Return what the lab costs, in USD, for as long as the module usually takes."""
+        """Return the cost of the lab, in USD, for as long as the module usually takes."""
         return usd_over(self.per_hour, self.choice.need.hours)
 
     @property
@@ -124,10 +126,10 @@ class LabPlan:
         return (f"{self.deployment.stack}: {nodes}; runs on this lab are stopped first, and their outputs are collected",)
 
     def record_price(self) -> None:
-        """Record what the lab costs in its planned zone."""
+        """Record the cost of the lab in its planned zone."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
-        cloud.priced = f"{charges[0].rate.origin}; the rest are list prices of {min(charge.rate.date for charge in charges)}"
+        cloud.priced = f"{charges[0].rate.origin}; others are list prices of {min(charge.rate.date for charge in charges)}"
 
     def move(self, place: Placement) -> None:
         """Move the lab to another zone or type, at the price there."""
@@ -139,8 +141,10 @@ class LabPlan:
 
 @dataclass(kw_only=True)
 class Fit:
-    """The labs to build now, the labs that have to wait until those are destroyed, and notes for the user. `fewer` is the
-    number of nodes that would fit if the learner typed more than the quota allows; else 0."""
+    """The labs to build now, the labs that have to wait until those are destroyed, and notes for the user.
+
+    `fewer`: how many nodes would fit, if the learner typed more than the quota allows; otherwise 0.
+    """
 
     now: list[Choice] = field(default_factory=list)
     later: list[Choice] = field(default_factory=list)
@@ -150,8 +154,13 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The account's answers about the requested labs: the account number, the labs that fit, the types that each zone offers,
-    the prices, the address for which SSH is opened, and the findings of the checks."""
+    """The account's answers about the requested labs.
+
+    `account`: the account number.
+    `offers`: the instance types that each zone offers.
+    `ssh_cidr`: the address to which SSH is opened.
+    `findings`: the results of the preflight checks.
+    """
 
     account: str
     fit: Fit
@@ -163,22 +172,25 @@ class Survey:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """The plan of `deploy`. `over_budget`: the labs may cost more than is left of the budget. `command`: the command that was
-    typed."""
+    """The plan of `deploy`.
+
+    `over_budget`: the labs may cost more than the remaining budget.
+    `command`: the command that was typed.
+    """
 
     over_budget: bool
     command: str
 
     @property
     def fresh(self) -> bool:
-        """Return whether nothing of these labs exists yet."""
+        """Return whether no part of these labs exists yet."""
         return all(plan.fresh for plan in self.plans)
 
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
-    """Check, plan and price the labs, and hold the locks of their stacks for the block. A lab that is not built by the end of
-    the block leaves nothing.
+    """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
+    nothing.
 
     Raises UsageError and UnknownName for unknown names and values, MissingError that lists everything that blocks the labs,
     CloudError, TerraformFailed.
@@ -199,10 +211,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
 
 
 def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> AwsProposal:
-    """Return the proposal; each plan is added to `plans` before Terraform writes anything for it."""
+    """Return the proposal. Each plan is added to `plans` before Terraform writes anything for it."""
     facts = survey(context, request, choices)
     selection, notes = facts.fit.now, list(facts.fit.notes)
-    notes += [f"prices could not be refreshed: {reason}; those of an earlier day are used" for reason in facts.book.complaints]
+    notes += [f"prices could not be refreshed: {reason}; prices of an earlier day are used" for reason in facts.book.complaints]
     budget = read_budget(context, {choice.stack for choice in selection})
     for choice in selection:
         plan = make_plan(context, choice, facts)
@@ -214,8 +226,8 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
             if request.over_budget or budget.allows(usd_over(sibling.usd_per_hour, plan.hours))
         )
         if plan.forgotten:
-            trouble = "does not contain all of it" if plan.lab.terraform.addresses() else "is lost"
-            text = f"Terraform's state {trouble}, so what exists of it is removed and rebuilt; outputs are collected first"
+            trouble = "does not contain the whole lab" if plan.lab.terraform.addresses() else "is lost"
+            text = f"Terraform's state {trouble}, so its existing parts are removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
     return AwsProposal(
         plans=plans,
@@ -237,8 +249,8 @@ def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
 
 
 def _is_forgotten(plan: LabPlan) -> bool:
-    """Return whether Terraform would create something that already exists. The account is queried only if Terraform would
-    create a node."""
+    """Return whether Terraform would create resources that already exist. Query the account only if Terraform would create a
+    node."""
     if not plan.lab.terraform.addresses():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
@@ -246,7 +258,7 @@ def _is_forgotten(plan: LabPlan) -> bool:
 
 
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
-    """Ask the account about these labs, which are all in one region.
+    """Query the account about these labs, which are all in one region.
 
     Raises MissingError that lists everything that blocks the labs, and the errors of `Account.call`.
     """
@@ -284,8 +296,10 @@ def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> S
 
 
 def make_plan(context: Context, choice: Choice, facts: Survey) -> LabPlan:
-    """Return the plan of a lab, which is not stored yet and which Terraform has not seen. Raises MissingError if no zone offers
-    what the lab needs, or if Terraform is missing."""
+    """Return the plan of a lab. It is not stored, and Terraform has not planned it yet.
+
+    Raises MissingError if no zone offers what the lab needs, or if Terraform is not installed.
+    """
     deployment = _make_deployment(context, choice, facts)
     hours = Decimal(str(choice.ttl_hours))
     if choice.existing is not None:
@@ -340,8 +354,8 @@ def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDepl
 
 
 def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
-    """Return the existing record with the requested number of nodes. If the lab's time is over and nothing runs any more, the
-    record gets a new end."""
+    """Return the existing record with the requested number of nodes. If the lab has expired and nothing runs any more, set a
+    new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud
     cloud.reservation = None  # left by a command that was killed
@@ -354,11 +368,13 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 
 def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
-    """Divide the labs according to the free quota: build all now, or some now and the others later, with fewer nodes if
-    necessary. An unknown limit counts as enough, because the launch will show whether it is.
+    """Divide the labs according to the free quota: build all now, or build some now and the others later. If necessary, use
+    fewer nodes.
 
-    `is_fixed`: the learner typed the number of nodes, so it is not reduced. The first lab is always in `now`: if it does not
-    fit, the preflight says so.
+    An unknown limit counts as enough, because the launch will show whether it is. The first lab is always in `now`: if it does
+    not fit, the preflight checks say so.
+
+    `is_fixed`: the learner typed the number of nodes, so it is not reduced.
     """
     result = Fit(now=[choice for choice in choices if choice.existing is not None])
     new = [choice for choice in choices if choice.existing is None]
@@ -391,8 +407,10 @@ def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
 
 
 def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> None:
-    """Check that the quota allows the instances that an existing lab needs in addition to those that run. Raises MissingError
-    if it does not."""
+    """Check that the quota allows the instances that an existing lab needs in addition to its running ones.
+
+    Raises MissingError if it does not.
+    """
     growth = measure_growth(quotas.account, choice.need, existing)
     assessed = quotas.assess([growth], choice.market)
     if all(item.enough is not False for item in assessed):
@@ -403,13 +421,14 @@ def check_growth(quotas: Quotas, choice: Choice, existing: AwsDeployment) -> Non
     fitting = _count_fitting_nodes(choice, growth, assessed)
     lines, hint = _list_reasons(reasons, fitting if fitting < choice.nodes else 0)
     raise MissingError(
-        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{lines}",
+        f"the quota is too small for the instances that {choice.stack} needs besides its running ones; nothing was changed\n"
+        f"{lines}",
         hint=hint,
     )
 
 
 def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> LabNeed:
-    """Return the machines that an existing lab needs in addition to its running instances; the counts are 0 if all run.
+    """Return the machines that an existing lab needs in addition to its running instances. The counts are 0 if all are running.
 
     Raises the errors of `Account.call`.
     """
@@ -421,7 +440,7 @@ def measure_growth(account: Account, need: LabNeed, existing: AwsDeployment) -> 
 
 
 def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota]) -> int:
-    """Return how many nodes an existing lab may have within these quotas, or 0 if the free quota is unknown."""
+    """Return how many nodes an existing lab can have within these quotas; 0 if the free quota is unknown."""
     workers = growth.machines[-1]
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in assessed if item.code == kind.quota[workers.market(choice.market)]), None)
@@ -430,7 +449,7 @@ def _count_fitting_nodes(choice: Choice, growth: LabNeed, assessed: list[Quota])
 
 
 def _count_free_networks(account: Account) -> int | None:
-    """Return how many more labs fit the region's limit on networks, since each lab needs its own network; None if unknown."""
+    """Return how many more labs the region's limit on networks allows; None if unknown. Each lab needs a network of its own."""
     try:
         return max(0, quota.limit(account, quota.VPCS, "vpc") - quota.count_networks(account))
     except GpucourseError:
@@ -467,7 +486,7 @@ def _refuse_if_blocked(choice: Choice, findings: list[Finding], fitting: Fit) ->
 
 
 def _list_reasons(blockers: list[Finding], fewer: int) -> tuple[str, str]:
-    """Return the reasons that block a lab, and the remedies. `fewer` is the number of nodes that fit the quota, or 0."""
+    """Return the reasons that block a lab, and the remedies. `fewer`: how many nodes fit the quota, or 0."""
     smaller = [f"--nodes {fewer} fits the present quota"] if fewer > 0 else []
     mends = dict.fromkeys([*smaller, *(finding.mend for finding in blockers if finding.mend)])
     return "\n".join(f"{finding.what}: {finding.detail}" for finding in blockers), "\n".join(mends)
@@ -476,8 +495,8 @@ def _list_reasons(blockers: list[Finding], fewer: int) -> tuple[str, str]:
 def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
-    """Return the input for the checks before this workspace builds labs, with this computer's address if it is already
-    known."""
+    """Return the input of the preflight checks for labs of this workspace. This computer's address is included only if it is
+    already known."""
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
     types = [machines.instance_type for lab in labs for machines in lab.machines]
@@ -508,8 +527,10 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 
 def request_command(look: PreflightRequest) -> str:
-    """Return the command that requests the quota of such labs from AWS, in the labs' region, since an increase elsewhere is
-    useless. The command leaves out the market."""
+    """Return the command that requests the quota of such labs from AWS, in the region of the labs.
+
+    An increase in another region would be useless. The command does not name the market.
+    """
     words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
     for flag, value in (
         ("--module", look.module),

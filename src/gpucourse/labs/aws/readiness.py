@@ -1,5 +1,8 @@
-"""The readiness checks of a lab on AWS, from `the instance runs` to `the ranks can meet`; each check covers all nodes in
-parallel. `start` uses `wait_until_ready` too, so it queries the addresses and host keys from the account each time."""
+"""The readiness checks of a lab on AWS, from `the instance runs` to `the ranks can meet`. Each check covers all nodes in
+parallel.
+
+`start` uses `wait_until_ready` too, so every call queries the account for addresses and host keys.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +62,8 @@ def wait_until_ready(
 ) -> Inventory:
     """Run every readiness check; return the nodes with their current addresses and host keys, for the caller to store.
 
-    `on_answer` is called once all nodes answer, before any other check. Raises InfrastructureError, UnreachableError or
-    CloudError with the names of the nodes that failed, and the log that explains the failure.
+    `on_answer` is called once all nodes answer, before the other checks. Raises InfrastructureError, UnreachableError or
+    CloudError, with the names of the nodes that failed and the log that explains the failure.
     """
     from gpucourse.remote.fleet import Fleet
 
@@ -96,7 +99,7 @@ def _report(watch: Watcher, node: str, step: str, start_s: float, *, ok: bool = 
 
 
 def _count_gpus(node: Node) -> int:
-    """Return how many GPUs the node's instance type has, even if an earlier check found a simulated node without GPUs."""
+    """Return how many GPUs the node's instance type has. An earlier check may have recorded fewer, for a simulated node."""
     from gpucourse.aws.offerings import instance_types
 
     instance_type = instance_types().get(node.instance_type)
@@ -104,12 +107,12 @@ def _count_gpus(node: Node) -> int:
 
 
 def _count_reported_gpus(node: Node, mark: first_boot.BootMark) -> Node:
-    """Return the node unchanged or, if it is simulated, with the number of GPUs that it reports."""
+    """Return the node. If it is simulated, set the number of GPUs to the number that it reports."""
     return replace(node, gpus=len(mark.gpus)) if mark.simulated else node
 
 
 def _await_instances(watch: Watcher, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
-    """Return the instance of each node once all of them run."""
+    """Wait until the instances of all nodes run; return the instance of each node."""
     start_s = time.monotonic()
     with stage(watch, "instances", "the instances run"):
         names = [node.name for node in inventory.nodes]
@@ -137,7 +140,7 @@ def _pin_host_keys(
 ) -> Inventory:
     """Return the nodes with their current addresses, each with the host key that its console shows.
 
-    A key that is already known for the same address is not queried again.
+    If the key for the same address is already known, the console is not queried again.
     """
     nodes = update_addresses(inventory, running.values()).nodes
     strangers = [
@@ -170,7 +173,7 @@ def _pin_host_keys(
 
 
 def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
-    """Connect to every node; try again if a node has just booted and refuses."""
+    """Connect to every node. If a node refuses because it has just booted, try again."""
     start_s = time.monotonic()
 
     def connect(node: Node) -> None:
@@ -192,7 +195,7 @@ def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: Readiness
 
 
 def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
-    """Return the error; if SSH is no longer open to this computer's address, return one that says so."""
+    """Return the error. If SSH is no longer open to this computer's address, return an error that says so instead."""
     if context.settings.ssh_cidr:
         return error
     try:
@@ -208,8 +211,8 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
 
 
 def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
-    """Check that nvidia-smi lists as many GPUs as the instance type has. Nodes that report that they are simulated are skipped,
-    with a note."""
+    """Check that nvidia-smi lists as many GPUs as the instance type has. Skip nodes that report that they are simulated, with a
+    note."""
 
     from gpucourse.remote.fleet import values
 
@@ -270,9 +273,9 @@ def _check_torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
 
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
-    """Make the head of the cluster forget every node that is not part of the lab; return the names of the forgotten nodes.
+    """Make the head of the cluster forget every node that does not belong to the lab; return the names of the forgotten nodes.
 
-    `stack` is the deployment's uid. If the head refuses, a note says so, and the nodes stay in Slurm's lists.
+    `stack` is the deployment's uid. If the head refuses, a note says so, and Slurm still lists the nodes.
     """
     from gpucourse.remote.fleet import Fleet, values
 

@@ -1,4 +1,4 @@
-"""The current state of labs on AWS, and what will end them, as reported by the account and the nodes, not by this computer's
+"""The current state of labs on AWS, and when they will end. The account and the nodes are queried, not this computer's
 records."""
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ Look = Callable[[], object]
 class Outlook:
     """One lab on AWS. Amounts are in USD; times are ISO 8601 in UTC.
 
-    `instances`: the id of each node's instance. `unknown`: why the account could not be queried; in that case, no node counts
-    as healthy. `ended`: the nodes that ended by themselves, and why. `idle`: the last reports of the idle agents, from the
-    nodes that answered in time. `backstop`: when AWS itself ends the lab, or why it will not.
+    `instances`: the id of each node's instance.
+    `unknown`: why the account could not be queried; no node then counts as healthy.
+    `ended`: the nodes that ended by themselves, and why.
+    `idle`: the last reports of the idle agents, from the nodes that answered in time.
+    `backstop`: when AWS itself ends the lab, or why it will not.
     """
 
     nodes: list[NodeHealth]
@@ -52,11 +54,10 @@ class Outlook:
 
 
 def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-    """Query the account about these labs, with all requests in parallel. Never raises for an error that AWS returns: the labs
-    are then `unknown`. Without labs, only read the ledger.
+    """Query the account about these labs, with all requests in parallel. Without labs, only read the ledger.
 
-    With `ask_nodes`, also query the idle agents, over SSH. Do not do that often: the agent takes a connection for a person at
-    work.
+    Never raises for an error that AWS returns: the labs are then `unknown`. With `ask_nodes`, also query the idle agents, over
+    SSH. Do not do that often: an idle agent mistakes the connection for a person at work.
     """
     if not labs:
         return Health(warnings=_warn_of_billed(context.paths))
@@ -80,7 +81,8 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
     return Health(
         labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in views.items()},
         warnings=[
-            f"{vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace is on no record: gpucourse leaks"
+            f"{vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) belongs to this workspace, but no record lists it: "
+            "gpucourse leaks"
             for vm in all_instances
             if vm.alive and vm.stack not in recorded
         ],
@@ -157,7 +159,7 @@ def _read_instances(answer: object) -> list[CloudInstance]:
 
 
 def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
-    """Add the last reports of the idle agents. A node that does not answer in time is left out."""
+    """Add the last reports of the idle agents. Nodes that do not answer in time are left out."""
     running = [
         (lab.stack, node)
         for lab in labs

@@ -1,4 +1,4 @@
-"""`stop` and `start`: pause the instances of a lab, and start them again, at new addresses but with the same host keys."""
+"""`stop` and `start`: pause the instances of a lab, and start them again. They get new addresses, but keep their host keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Stop every instance of a lab. Only its disks remain and cost money.
+    """Stop every instance of a lab. Afterwards, only its disks remain and cost money.
 
     Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
@@ -58,7 +58,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
             f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was stopped before"
             for instance in cloud_instances
         ]
-        changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; what was on the fast local disk is gone")
+        changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; the data on the fast local disk is lost")
         return make_result(
             context,
             deployment,
@@ -70,10 +70,11 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 
 
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
-    """Start a stopped lab, find its new addresses, and wait until it is ready. Also repairs a record with old addresses.
+    """Start a stopped lab, find its new addresses, and wait until it is ready. This also repairs a record with old addresses.
 
     Raises CloudError of kind capacity if AWS has no room for the lab now, and the errors of the readiness checks. Raises
-    UsageError if the lab's time is over or, unless `over_budget`, if the lab costs more until its end than the budget allows.
+    UsageError if the lab has expired. Also raises UsageError if the lab costs more until its end than the budget allows, unless
+    `over_budget`.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 
@@ -128,15 +129,17 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
 
 def _describe_pause_end(module: str, until: str, *, has_no_backstop: bool) -> str:
-    """Return a sentence that says when a stopped lab ends. `has_no_backstop`: no schedule outside the nodes ends it, and a
-    stopped node does not check its own deadline."""
+    """Return a sentence that says when a stopped lab ends.
+
+    `has_no_backstop`: no schedule outside the nodes ends the lab. A stopped node does not check its own deadline.
+    """
     if has_no_backstop:
         return f"nothing ends it while it is stopped, so its disks cost money until you type gpucourse destroy {module}"
-    return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
+    return f"its deadline still applies: AWS ends it at {until}, even if it is stopped. More time: gpucourse extend {module} 8h"
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
-    """Return the lab's instances that still exist. Raises MissingError if none is left."""
+    """Return the instances of the lab that still exist. Raises MissingError if none is left."""
     cloud_instances = instances.find(account, stack=deployment.uid)
     alive = [instance for instance in cloud_instances if instance.alive]
     if alive:

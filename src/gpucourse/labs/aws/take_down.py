@@ -1,8 +1,7 @@
-"""Taking down a lab on AWS: first with Terraform, then by removing whatever a search by tag still finds in any region that was
-ever used.
+"""Taking down a lab on AWS: first with Terraform, then by a search by tag in every region that was ever used.
 
-Terraform is never trusted: if it fails, was killed, or lost its state, the search by tag still finds everything. Resources that
-a killed Terraform created but did not record are also removed before a lab is built again.
+Terraform is never trusted: if it failed, was killed, or lost its state, the search by tag still finds everything. Resources
+that a killed Terraform created but did not record are also removed before a lab is built again.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last
 
 
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """Remove everything of this deployment, and write into the receipt what existed, what was removed and what remains.
+    """Remove everything that belongs to this deployment. The receipt lists what existed, what was removed and what remains.
 
-    Raises CredentialsError or CloudError if the account cannot be reached at the start (nothing was touched then),
-    LeftoverError if it becomes unreachable later, Interrupted, StackBusy.
+    Raises CredentialsError or CloudError if the account cannot be reached at the start: nothing has been touched then. Raises
+    LeftoverError if the account becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list_regions(context.paths, deployment)
@@ -90,7 +89,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
 
 
 def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
-    """Scan, remove what is found, and scan again; return what the first scan found and what the last scan found.
+    """Scan, remove the resources that are found, and scan again. Return the resources of the first scan and of the last scan.
 
     Raises the errors of `Account.call`.
     """
@@ -106,8 +105,10 @@ def clear(context: Context, account: Account, uid: str, regions: list[str]) -> t
 def remove_all(
     context: Context, account: Account, name: str, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
 ) -> list[CloudResource]:
-    """Remove these resources; `name` labels the stages on the screen. Return what a new scan still finds, each resource with
-    the reason if it is known. Raises the errors of `Account.call`."""
+    """Remove these resources, then scan again. Return the resources that still exist, each with the reason if it is known.
+
+    `name` labels the stages on the screen. Raises the errors of `Account.call`.
+    """
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
         blocked = removal.remove(account, resources, context.watch, sleep=make_pause(context.stop))
@@ -118,7 +119,8 @@ def remove_all(
 
 
 def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """Record in the ledger and in the receipt what the lab cost. In the ledger, leftovers continue to cost money."""
+    """Record the cost of the lab in the ledger and in the receipt. Leftovers stay in the ledger, since they still cost
+    money."""
     cloud = deployment.cloud
     try:
         costing = None if receipt.leftovers else ()
@@ -129,7 +131,8 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
 
 
 def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[CloudResource]:
-    """Return what exists before anything is touched, record which nodes ended by themselves, and update the ledger."""
+    """Return the existing resources before anything is touched. Record which nodes ended by themselves, and update the
+    ledger."""
     cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
@@ -150,8 +153,10 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
 
 
 def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab | None:
-    """Return the lab once the Terraform of a killed command has ended, so that a scan sees everything that it created; None if
-    Terraform is not usable."""
+    """Wait until the Terraform of a killed command has ended, so that a scan finds everything that it created.
+
+    Return the lab, or None if Terraform cannot be used.
+    """
     try:
         lab = open_cloud(context, deployment)
         lab.terraform.settle(context.watch)
@@ -164,7 +169,7 @@ def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab |
 
 
 def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudResource]) -> None:
-    """Let Terraform remove what is in its state. If it cannot, only report that: the search by tag finds what it leaves."""
+    """Let Terraform remove the resources in its state. If that fails, only report it: the search by tag finds the leftovers."""
     stack = lab.deployment.stack
     with stage(watch, f"destroy {stack}", f"taking down {stack}"):
         try:
@@ -184,7 +189,7 @@ def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
 def _give_up(
     paths: WorkspacePaths, deployment: AwsDeployment, existing: list[CloudResource], error: GpucourseError
 ) -> NoReturn:
-    """Raise LeftoverError after AWS stopped answering: only what existed at the beginning is known."""
+    """Raise LeftoverError because AWS stopped answering. Only the resources that existed at the beginning are known."""
     seen_resources = [resource for resource in existing if resource.seen]
     ids = (
         ", ".join(resource.id for resource in seen_resources if resource.kind in {"instance", "file system", "volume"})
@@ -192,8 +197,8 @@ def _give_up(
     )
     commands = "\n".join(resource.remove for resource in seen_resources)
     raise LeftoverError(
-        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(paths, deployment)}. "
-        f"At the beginning there was: {ids}",
+        f"{error.what}\nIt is not known what is left of {deployment.stack}{ledger.describe_cost_meanwhile(paths, deployment)}. "
+        f"At the beginning: {ids}",
         hint=f"{_advise_retry(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 
@@ -217,7 +222,7 @@ def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:
 
 
 def _shorten(error: GpucourseError) -> str:
-    """Return Terraform's error as one line, or the AWS error that it names."""
+    """Return Terraform's error as one line, or the AWS error that it mentions."""
     if isinstance(error, TerraformFailed) and (failure := failures.from_text(f"{error.summary}\n{error.detail}")):
         return failures.sentence(failure)
     return error.what.split("\n")[0]
@@ -228,8 +233,10 @@ def _describe(resource: CloudResource) -> str:
 
 
 def clear_unmanaged(watch: Watcher, lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Remove and return what `find_unmanaged` finds. Raises the errors of `Account.call`; what cannot be removed is left for
-    `destroy`."""
+    """Remove and return the resources that `find_unmanaged` finds. `destroy` handles those that cannot be removed.
+
+    Raises the errors of `Account.call`.
+    """
     resources = find_unmanaged(lab, existing)
     if resources:
         count = f"{len(resources)} resource{'s' if len(resources) > 1 else ''}"
@@ -239,11 +246,12 @@ def clear_unmanaged(watch: Watcher, lab: CloudLab, existing: Sequence[CloudResou
 
 
 def find_unmanaged(lab: CloudLab, existing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Return the resources with this lab's tags that are not in Terraform's state. `existing`: the result of a recent scan of
-    the lab, if there was one.
+    """Return the resources with this lab's tags that are not in Terraform's state.
 
-    If the state is empty, return all resources; otherwise, only those that would block Terraform or the next attempt. Raises
-    the errors of `Account.call`.
+    If the state is empty, return all resources. Otherwise, return only those that would block Terraform or the next attempt.
+    Raises the errors of `Account.call`.
+
+    `existing`: the result of a recent scan of the lab.
     """
     managed_ids = state.values(lab.paths.state)
     resources = lab.find_resources() if existing is None else existing

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
-    """Labs that cost money: priced and confirmed first, limited in time, and verified to be gone afterwards."""
+    """Labs that cost money: they are priced and confirmed first, limited in time, and verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
@@ -43,7 +43,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     setup = call_when_used(lambda: aws.doctor.setup)
 
     def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
-        """Return what the account reports and, with `ask_nodes`, what the idle agents on the nodes report."""
+        """Return the health that the account reports. With `ask_nodes`, add the reports of the idle agents on the nodes."""
         if not labs and not context.paths.ledger.exists():  # nothing was ever built on AWS
             return Health()
         return aws.status.health(context, labs, ask_nodes=ask_nodes)
@@ -64,7 +64,7 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
         """Return the error for flags that make no sense on nodes that cost nothing."""
         return UsageError(
-            f"{', '.join(flags)}: only for a lab on AWS, and this one would cost nothing",
+            f"{', '.join(flags)}: only for labs on AWS. This lab is not on AWS and costs nothing",
             hint=f"gpucourse deploy {request.module} --target aws",
         )
 

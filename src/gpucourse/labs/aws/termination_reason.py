@@ -1,5 +1,7 @@
-"""The reason why an instance no longer exists, in words for the user: its own deadline or idle watch, the spot market, or a
-person who ended it; and which nodes of a lab are gone."""
+"""Explaining why an instance ended, and finding the nodes of a lab that are gone.
+
+An instance is ended by its own deadline or idle agent, by the spot market, or by a person.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ BY_A_CALL = {"Client.UserInitiatedShutdown", "Client.UserInitiatedHibernate"}
 
 
 def explain_end(instance: CloudInstance, expires: str) -> str:
-    """Return why an instance ended or stopped, as far as AWS's code and the clock show. `expires`: the lab's deadline."""
+    """Return why an instance ended or stopped, as far as AWS's code and the time show. `expires`: the lab's deadline."""
     code, end = instance.reason_code, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
     is_late = deadline is not None and end is not None and end >= deadline - SLACK
     if code in TAKEN_BACK:
         return "AWS took the spot instance back"
     if code in FROM_INSIDE:
-        return "its deadline passed" if is_late else "it powered itself off: it was idle, or a command on it did that"
+        return "its deadline passed" if is_late else "it powered itself off, because it was idle or because of a command"
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "a person stopped it through the account"
@@ -40,30 +42,29 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
 
 
 def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
-    """Return the instances of the lab's current nodes. An instance that was removed to have fewer nodes is not among them."""
+    """Return the instances of the lab's current nodes, without instances removed because the lab was made smaller."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [instance for instance in instances if names is None or instance.node in names]
 
 
 def describe_termination(instance: CloudInstance, expires: str) -> str:
-    """Return one line with the node, its instance's id, and why and when the instance ended."""
+    """Return one line with the node, the id of its instance, and why and when the instance ended."""
     moment = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
     return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{moment}"
 
 
 def find_lost_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """Return the instances that ended and were not replaced, by node: the last one of each node."""
+    """Return, by node, the instances that ended and were not replaced: for each node, the last one."""
     lab_instances = select_lab_instances(lab, instances)
     alive = {instance.node for instance in lab_instances if instance.alive}
     return {instance.node: instance for instance in lab_instances if not instance.alive and instance.node not in alive}
 
 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
-    """Return the nodes on record that the account no longer has, by name, with the reason for their end. A stopped node is not
-    lost.
+    """Return the recorded nodes that no longer exist in the account, by name, with the reason. A stopped node is not lost.
 
-    Return an empty dictionary if the account does not answer, or the credentials are for another account, because the lost
-    nodes are then unknown.
+    If the account does not answer, or the credentials belong to another account, the lost nodes are unknown: return an empty
+    dictionary.
     """
     try:
         lab_instances = instances.find(account_of(context.environ, deployment), stack=deployment.uid)

@@ -36,15 +36,17 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 @dataclass(frozen=True)
 class Usable:
-    """The abilities of one Python: its version of torch (empty if it has none), and the GPUs that torch sees."""
+    """The torch version of one Python, and the GPUs that torch can use. The version is empty if torch is not installed."""
 
     torch: str
     gpus: tuple[str, ...]
 
 
 def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the GPUs that the driver lists. nvidia-smi is looked up on the PATH of `environ` and in WSL's folder.
-    Return an empty tuple if there is no driver or it does not answer."""
+    """Return the names of the GPUs that the driver lists; none if there is no driver or it does not answer.
+
+    nvidia-smi is looked up on the PATH of `environ` and in WSL's folder.
+    """
     program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
     if program is None:
         return ()
@@ -57,8 +59,10 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def find_usable(python: str) -> Usable:
-    """Return the torch version of this Python and the GPUs that it can use. Raises MissingError if it does not start or does
-    not answer."""
+    """Return the torch version of this Python and the GPUs that it can use.
+
+    Raises MissingError if the Python does not start or does not answer.
+    """
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
@@ -71,9 +75,9 @@ def find_usable(python: str) -> Usable:
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
-    """Return the GPUs that this Python can use. The error suggests `simulated`, a command that needs no GPU.
+    """Return the GPUs that this Python can use. Raises MissingError if there is no GPU, or if torch cannot use it.
 
-    Raises MissingError if there is no GPU, or if torch cannot use it.
+    The error suggests `simulated`, a command that needs no GPU.
     """
     usable = find_usable(python)
     if usable.gpus:
@@ -84,13 +88,15 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
     lacks = f"its torch {usable.torch} does not see it" if usable.torch else "it has no torch"
     raise MissingError(
         f"{cards[0]} is in this computer, but {python} cannot use it: {lacks}",
-        hint=f"a build for CUDA: {python} -m pip install torch; or name a Python that has one: node_python in gpucourse.yaml",
+        hint=f"install a build for CUDA: {python} -m pip install torch; or name another Python: node_python in gpucourse.yaml",
     )
 
 
 def find_requirements(context: Context, *, is_selected: bool) -> list[Finding]:
-    """Return the finding about this computer's GPU. Unless this target `is_selected`, a missing GPU is not an error, because
-    simulated nodes need none. In that case torch, which takes seconds to load, is loaded only if the driver lists a GPU."""
+    """Return the finding about this computer's GPU. A missing GPU is an error only if this target `is_selected`.
+
+    For another target, torch is loaded only if the driver lists a GPU, because loading it takes seconds.
+    """
     if not (is_selected or list_cards(context.environ)):
         return [Finding(what="GPU", state="ok", detail="none in this computer; simulated nodes need none")]
     try:

@@ -1,4 +1,4 @@
-"""`deploy --target here`: finds the GPU, then writes the record, starts the node and runs the readiness checks.
+"""`deploy --target here`: find the GPU, write the record, start the node and run the readiness checks.
 
 The lab is this computer: one node, served by a process on loopback. It needs neither sshd nor Terraform nor root.
 """
@@ -50,7 +50,7 @@ class HereProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
-    """Propose this computer for the lab of a module, after a check of its GPUs. Changes nothing.
+    """Check this computer's GPUs and propose it as the lab of a module. Changes nothing.
 
     Raises UsageError for a module or a number of nodes that one computer cannot provide, MissingError without a GPU.
     """
@@ -93,13 +93,12 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
         problem = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, but this is one computer"
         raise UsageError(problem, hint=f"use simulated nodes: {simulated}")
     if nodes not in {None, 1}:
-        hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
+        hint = f"gpucourse deploy {module.id} --target here; for more, use simulated nodes: {simulated} --nodes {nodes}"
         raise UsageError(f"--nodes {nodes}: this computer is one node", hint=hint)
 
 
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
-    """Check that this computer has enough GPUs for work that uses several nodes elsewhere. Raises MissingError if it does
-    not."""
+    """Check that this computer has a GPU for each node that the module uses elsewhere. Raises MissingError if it does not."""
     min_gpus = module.lab.local.nodes
     if len(gpus) < min_gpus:
         raise MissingError(
@@ -122,13 +121,14 @@ class HereLab:
         return parse_typed(layout.description(self.paths.nodes, NODE).read_bytes(), Node)
 
     def down(self, watcher: Watcher) -> list[str]:  # noqa: ARG002 - the protocol passes it, and this takes a moment
-        """End everything that runs on the node, and remove its files; return what existed. Raises InfrastructureError."""
+        """End everything that runs on the node, and remove its files; return its name if it existed. Raises
+        InfrastructureError."""
         existed = self.list_existing()
         self._drive("down", {"python": sys.executable})
         return existed
 
     def list_existing(self) -> list[str]:
-        """Return the node if any part of it exists."""
+        """Return the node, if any part of it exists."""
         return [NODE] if (self.paths.nodes / NODE).exists() else []
 
     def inspect(self) -> list[NodeHealth]:
@@ -136,7 +136,7 @@ class HereLab:
         return health.inspect(self.paths.nodes, [NODE])
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return what still exists, according to a search of the processes, ports and folders."""
+        """Search the processes, ports and folders; return the leftovers of the lab."""
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, self.deployment.ports)
 
     def end_everything(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HereTarget(Target["HereProposal", HereDeployment]):
-    """Labs of one node, this computer. Their runs use its GPU; they need no account, no sshd and no Terraform."""
+    """Labs of one node: this computer. Their runs use its GPU; they need no account, no sshd and no Terraform."""
 
     name = "here"
     no_clock = "the course neither starts nor stops this computer"
@@ -31,7 +31,7 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         return propose(context, request)
 
     def build(self, context: Context, proposal: HereProposal) -> BuildResult:
-        """Build what was proposed: see labs.here.deploy."""
+        """Build the proposed lab: see labs.here.deploy."""
         from gpucourse.labs.here.deploy import build
 
         return build(context, proposal)
@@ -46,14 +46,14 @@ class HereTarget(Target["HereProposal", HereDeployment]):
         return Health(labs={stack: LabHealth(nodes=health_of_nodes) for stack, health_of_nodes in nodes.items()})
 
     def take_down(self, context: Context, deployment: HereDeployment, receipt: Receipt) -> None:
-        """End what runs on the node and remove its files; then search for leftovers by process, port and folder."""
+        """Stop everything that runs on the node and remove its files; then search for leftovers by process, port and folder."""
         from gpucourse.labs.destroy import take_down
         from gpucourse.labs.here.deploy import open_here
 
         take_down(context, deployment, receipt, open_here(context.paths, deployment))
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
-        """Return what a lab on this computer needs: see labs.here.cards."""
+        """Return a finding about this computer's GPU: see labs.here.cards."""
         from gpucourse.labs.here.cards import find_requirements
 
         return find_requirements(context, is_selected=is_selected)

@@ -1,2 +1,1 @@
-"""Labs on machines that exist already. The machines are examined first; nothing is installed on them, and they are never
-destroyed."""
+"""Labs on machines that exist already. They are examined first; nothing is installed on them, and they are never destroyed."""

@@ -1,5 +1,7 @@
-"""Finding, by trial, the addresses at which machines reach each other, because neither names nor the learner's own route show
-them."""
+"""Finding, by trial, the addresses at which machines reach each other.
+
+Neither the machines' names nor the learner's own connections to them show these addresses.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +75,8 @@ for address in reached[:1]: call(address, b"bye")
 def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
     """Return the nodes with their private addresses, and a free port of the first node.
 
-    The first node's private address is one at which every other machine reached it, at a port of `rendezvous_ports`. The
-    returned port is another one of that range, or 0 if there is only one machine. `fleet` connects to all of them.
+    The first node's private address is one at which every other machine reached it, at a port in the range `rendezvous_ports`.
+    The returned port is another port in that range, or 0 if there is only one machine. `fleet` connects to all machines.
 
     Raises InfrastructureError with the names of the machines that do not reach the first one.
     """
@@ -122,8 +124,7 @@ def _is_address(text: str) -> bool:
 
 
 def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, int]) -> list[int]:
-    """Return the port of the listener and another free port. Both are in the listener's first line, which may come in
-    pieces."""
+    """Return the port of the listener and another free port, from the listener's first line. The line may arrive in pieces."""
     line = b""
     for piece in pieces:
         line += piece
@@ -138,7 +139,7 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
     ):
         raise UnreachableError(
             f"{head.node.typed}: {head.node.python} should listen, but instead of ports it printed {text.strip()[:100]!r}",
-            hint="remove what makes its Python print at startup (sitecustomize.py, a script in its place)",
+            hint="remove the code that makes its Python print at startup, such as sitecustomize.py",
         )
     if 0 in open_ports:
         raise InfrastructureError(
@@ -149,7 +150,8 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
 
 
 def _addresses(head: EnteredHost) -> list[str]:
-    """Return the addresses of the first machine to try from the others: its own interfaces, then the learner's name for it."""
+    """Return the addresses at which the others try to reach the first machine: its own interfaces, then the learner's name for
+    it."""
     node_addresses = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
     return list(dict.fromkeys([*node_addresses, head.node.address, "127.0.0.1"]))
 

@@ -1,4 +1,4 @@
-"""`deploy --target hosts`: examines machines that exist already, records them, and proves that they can work together."""
+"""`deploy --target hosts`: examine machines that exist already, record them, and prove that they can work together."""
 
 from __future__ import annotations
 
@@ -41,8 +41,11 @@ MAX_SKEW_S = 2.0
 
 @dataclass(kw_only=True)
 class HostsProposal(LabProposal):
-    """Examined machines that can be used, with connections to them. `meet`: a free port of the first machine that the others
-    can reach, or 0 if there is only one machine; `shared`: the folder that all machines of a cluster see."""
+    """Examined machines that can be used, with connections to them.
+
+    `meet`: a free port of the first machine that the others can reach; 0 if there is only one machine.
+    `shared`: the folder that all machines of a cluster share.
+    """
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -57,7 +60,7 @@ class HostsProposal(LabProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
     """Examine the machines and propose them for the lab of a module. Nothing is installed or left on them yet.
 
-    If the request has no `hosts`, use the machines on record, else those in the settings. Raises UsageError, MissingError
+    If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError, MissingError
     (including UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
     """
     start_s = time.monotonic()
@@ -139,8 +142,10 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Check that exactly one machine, a login node, is named, and that it has Slurm. Raises UsageError for more machines,
-    MissingError without Slurm."""
+    """Check that exactly one machine is named and that it has Slurm: it is the login node of the cluster.
+
+    Raises UsageError for more machines, MissingError without Slurm.
+    """
     first = entered[0]
     if len(entered) > 1:
         raise UsageError(
@@ -156,8 +161,10 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
 
 
 def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
-    """Check that no machine is a login node of a Slurm cluster, since runs of this lab compute on the machines themselves.
-    Login nodes that are already in the lab are allowed. Raises UsageError."""
+    """Check that no machine is a login node of a Slurm cluster: runs of this lab compute on the machines themselves.
+
+    Login nodes that are already in the lab are allowed. Raises UsageError.
+    """
     machines = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
     slurm = next((candidate for candidate in catalog.modules if candidate.lab.scheduler == "slurm"), None)
@@ -189,8 +196,10 @@ def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
 
 
 def _find_leaving(deployment: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
-    """Return the names of the nodes that now refer to another machine or to none. These names identify the runs on the former
-    machines."""
+    """Return the names of the nodes that now refer to another machine or to none.
+
+    The runs on the former machines are found by these names.
+    """
     machines_by_name = {node.name: _machine(node) for node in nodes}
     former = deployment.inventory.nodes if deployment.inventory else ()
     return frozenset(node.name for node in former if machines_by_name.get(node.name) != _machine(node))
@@ -201,8 +210,10 @@ def _machine(node: Node) -> tuple[str, str, int]:
 
 
 def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Remove this program's files from the machines that are not among `nodes`. A machine that does not answer is forgotten,
-    and a warning names it."""
+    """Remove this program's files from the machines that are no longer among `nodes`.
+
+    A machine that does not answer is forgotten, and a warning names it.
+    """
     machines = {_machine(node) for node in nodes}
     if deployment.inventory is None:
         return
@@ -233,8 +244,10 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
 
 
 def _find_interfaces(proposal: HostsProposal) -> dict[str, str] | None:
-    """Return, for each machine, the interface that has its private address; None if a machine has no interface with that
-    address (NAT)."""
+    """Return, for each machine, the interface that has its private address.
+
+    Return None if a machine has no such interface, for example because of NAT.
+    """
     interfaces = {
         node.name: interface
         for node, host in zip(proposal.nodes, proposal.entered, strict=True)

@@ -1,4 +1,4 @@
-"""A lab on machines that exist already: nothing is built, and only what this program put there is removed."""
+"""A lab on machines that exist already. Nothing is built, and only this program's own files are removed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ ANSWER_S = 5.0  # `status` must not wait long for a machine that is switched off
 class HostsLab:
     """The learner's machines. Implements labs.destroy.Removable; the connections stay open until the end of the block.
 
-    `candidate_nodes` are the nodes that a deploy has just examined; `without` has the names of the nodes to leave alone.
+    `candidate_nodes`: the nodes that a deploy has just examined.
+    `without`: the names of nodes to leave alone.
     """
 
     workspace: WorkspacePaths
@@ -48,7 +49,7 @@ class HostsLab:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return the machines on record."""
+        """Return the recorded machines or, before they are recorded, the candidates."""
         nodes = self.deployment.inventory.nodes if self.deployment.inventory else self.candidate_nodes
         return tuple(node for node in nodes if node.name not in self.without)
 
@@ -63,15 +64,14 @@ class HostsLab:
         self._fleet.close()
 
     def plan(self) -> list[tuple[str, str]]:
-        """Return the machines to add, as ("create", address), and the machines to leave alone from now on, as ("delete",
-        address)."""
+        """Return the machines to add, as ("create", address), and those that leave the lab, as ("delete", address)."""
         former_addresses = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
         nodes_by_address = {_address(node): node for node in self.candidate_nodes}
         additions = [("create", address) for address in nodes_by_address if address not in former_addresses]
         return additions + [("delete", address) for address in sorted(former_addresses - set(nodes_by_address))]
 
     def up(self, fleet: Fleet) -> None:
-        """Leave the lab's mark on every machine to which the fleet connects."""
+        """Leave the lab's mark on every machine to which the fleet is connected."""
         values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid, self._find_shared(link.node))))
 
     def inspect(self) -> list[NodeHealth]:
@@ -90,18 +90,18 @@ class HostsLab:
     def down(self, watcher: Watcher) -> list[str]:
         """End this program's runs on every machine and remove its folders; change nothing else.
 
-        Return the machines on which nothing is left. Raises UnreachableError if a machine does not answer, because what is left
-        there is then unknown.
+        Return the machines on which nothing is left. Raises UnreachableError if a machine does not answer, because the
+        leftovers on it are then unknown.
         """
         answers = self._ask(self._clear)
         for node, belongings in zip(self.nodes, answers, strict=True):
             if belongings.others:
-                text = f"{_address(node)}: another lab of yours uses it as well, so what they share in ~/.gpucourse stays"
+                text = f"{_address(node)}: another lab of yours uses it as well, so their shared files in ~/.gpucourse stay"
                 watcher(Note(text=text))
         return [_address(node) for node, belongings in zip(self.nodes, answers, strict=True) if not belongings.found]
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return what this program left on the machines."""
+        """Return the leftovers of this program on the machines."""
         belongings = self._ask(self._look)
         return [
             Leftover(kind=kind, id=f"{id_} on {_address(node)}", remove=_remove(node, kind, id_))
@@ -110,17 +110,19 @@ class HostsLab:
         ]
 
     def end_everything(self) -> None:
-        """Repeat what `down` does."""
+        """End this program's runs and remove its folders once more."""
         self._ask(self._clear)
 
     def find_unreachable_nodes(self) -> dict[str, str]:
-        """Return the machines that do not report what this program left there, by node name, with the reason."""
+        """Return the machines that do not report this program's leftovers, by node name, with the reason."""
         outcomes = self._ask_all(self._look)
         return {outcome.node.name: outcome.error.what for outcome in outcomes if outcome.error is not None}
 
     def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
-        """Return what may be left on these machines (given by node name, with the reason): folders of this program, and
-        processes of runs."""
+        """Return what may be left on these machines: folders of this program, and processes of runs.
+
+        `unreachable`: the machines by node name, with the reason.
+        """
         records = self._runs()
         ids = [record.id for record in records]
         scheduled = any(record.slurm is not None for record in records)
@@ -141,7 +143,7 @@ class HostsLab:
         return "the folder ~/.gpucourse" + (f", and .gpucourse in our folder of {shared}" if shared else "")
 
     def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
-        """Return the command that a person types to remove what these runs and the lab left on a node."""
+        """Return the command that a person types to remove everything that these runs and the lab left on a node."""
         shared = self._find_shared(node)
         homes = ["", *([f"{shlex.quote(shared)}/gpucourse-$(id -un)/"] if shared else [])]
         marks = " ".join(f"{home}.gpucourse/labs/{self.deployment.uid}" for home in homes)
@@ -163,7 +165,8 @@ class HostsLab:
         return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))
 
     def _find_shared(self, node: Node) -> str:
-        """Return the cluster's shared folder if the node is the head, which accepts the jobs; else an empty text."""
+        """Return the cluster's shared folder if the node is the head, which accepts the jobs. Otherwise, return an empty
+        text."""
         return self.deployment.shared if node.role == "head" else ""
 
     def _ask(self, question: Callable[..., T]) -> list[T]:
@@ -175,7 +178,7 @@ class HostsLab:
 
 
 def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collection[str] = ()) -> HostsLab:
-    """Return the lab of a deployment on the learner's machines, `without` the nodes of these names."""
+    """Return the lab of a deployment on the learner's machines. `without`: the names of nodes to leave alone."""
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")
     return HostsLab(context.paths, context.transport, context.paths.stack(deployment.stack), deployment, without=without)

@@ -1,4 +1,4 @@
-"""Turning the names that the learner typed into nodes, by connecting to the machines and examining them. Changes nothing there.
+"""Turning the names that the learner typed into nodes: connect to the machines and examine them. Nothing is changed on them.
 
 A host key must be known to the learner's SSH, or the learner must accept its fingerprint.
 """
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class EnteredHost:
-    """A machine that accepts the login, with its node and its facts."""
+    """A machine that accepts the login, with its node and the facts found on it."""
 
     node: Node
     facts: HostFacts
@@ -44,11 +44,12 @@ class EnteredHost:
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()
 ) -> tuple[list[EnteredHost], Fleet]:
-    """Connect to every machine with the first key that it accepts, and examine it. The connections stay open in the fleet.
+    """Connect to every machine with the first key that it accepts, and examine it. The fleet keeps the connections open.
 
-    `key` is a private key to use instead of the workspace's own and those in the learner's SSH configuration. `former` are the
-    nodes on record: a machine among them keeps its recorded host key, and the private key that it accepted. Raises UsageError
-    for an invalid list, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
+    `key`: a private key to use instead of the workspace's own and those in the learner's SSH configuration.
+    `former`: the recorded nodes. A machine among them keeps its recorded host key, and the private key that it accepted.
+
+    Raises UsageError for an invalid list, UnknownHosts, UnreachableError, and MissingError if a machine lacks something.
     """
     routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
@@ -124,14 +125,14 @@ def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int],
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
-    """Return the private keys to try, in this order; an empty name stands for the workspace's own key."""
+    """Return the private keys to try, in this order. An empty name means the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
-    """Return a connection to a machine with the first key that it accepts."""
+    """Connect to a machine with the first key that it accepts."""
     keys = _keys(node, route, key)
     cause, start_s = "", time.monotonic()
     for candidate_key in keys:
@@ -161,7 +162,7 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
 
 
 def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
-    """Check that the machines are distinct. Raises UsageError if one is named twice or if several share one home folder."""
+    """Check that the machines are distinct. Raises UsageError if one is named twice or if several share a home folder."""
     names_by_identity: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
     for node, host_facts in zip(nodes, facts, strict=True):
@@ -179,8 +180,10 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
 
 
 def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
-    """Raise the error of the machines that failed, if any. If some do not answer at all, the hint says how to try them with
-    plain ssh."""
+    """Raise an error for the machines that failed, if any did.
+
+    If some do not answer at all, the hint says how to try them with plain ssh.
+    """
     try:
         values(outcomes)
     except NoAnswer as error:
@@ -215,7 +218,7 @@ def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
 
 
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
-    """Return the error with advice: it depends on whether the expected key is in the learner's known hosts or in the lab's
+    """Return the error with advice. The advice depends on where the expected key comes from: known hosts or the lab's
     record."""
     if len(route.host_keys) > 1:
         hint = f"if another machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "

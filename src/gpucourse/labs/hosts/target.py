@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HostsTarget(Target["HostsProposal", HostsDeployment]):
-    """Labs on machines of the learner. Nothing is installed there, and only what a lab left there is removed."""
+    """Labs on machines of the learner. Nothing is installed on them, and only a lab's own files are removed."""
 
     name = "hosts"
     no_clock = "the course neither starts nor ends these machines"
@@ -32,7 +32,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return propose(context, request)
 
     def build(self, context: Context, proposal: HostsProposal) -> BuildResult:
-        """Build what was proposed: see labs.hosts.deploy."""
+        """Build the proposed lab: see labs.hosts.deploy."""
         from gpucourse.labs.hosts.deploy import build
 
         return build(context, proposal)
@@ -46,7 +46,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         self.take_down_reachable(context, deployment, receipt, {})
 
     def find_unreachable_nodes(self, context: Context, deployment: HostsDeployment) -> dict[str, str]:
-        """Return the machines that do not report what this program left there, for any reason."""
+        """Return the machines that do not report this program's leftovers, for any reason."""
         from gpucourse.labs.hosts.lab import open_hosts
 
         with open_hosts(context, deployment) as lab:
@@ -55,7 +55,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
     def take_down_reachable(
         self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
-        """Take the lab down on the machines that can be reached; record in the receipt what may be left on the others."""
+        """Take the lab down on the machines that can be reached. The receipt lists what may be left on the others."""
         from gpucourse.labs.destroy import take_down
         from gpucourse.labs.hosts.lab import open_hosts
 
@@ -70,16 +70,16 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
             receipt.forgotten = lab.list_forgotten(unreachable)
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
-        """Return advice: try the machines again, or forget one that may never come back."""
+        """Return advice: try the machines again, or forget a machine that is gone for good."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
     def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether machines are named."""
+        """Return whether the request names machines."""
         return bool(request.hosts)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags for machines, their keys, their fingerprints, and permission to compute on a login node."""
+        """Return the flags about machines, their keys and fingerprints, and permission to compute on a login node."""
         flags = {
             "--hosts": request.hosts,
             "--key": request.key,
@@ -95,7 +95,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
 
 def _inspect_lab(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
-    """Return the health of a lab's nodes or, if the lab cannot be inspected, the reason. The other labs can then still be
+    """Return the health of a lab's nodes. If the lab cannot be inspected, return the reason, so that other labs are still
     shown."""
     from gpucourse.labs.hosts.lab import open_hosts
 

@@ -1,4 +1,5 @@
-"""`deploy` on this computer: the record, then Terraform, then the readiness checks. A repeated deploy repairs dead nodes."""
+"""`deploy` on this computer: write the record, run Terraform, then the readiness checks. A repeated deploy repairs dead
+nodes."""
 
 from __future__ import annotations
 
@@ -36,9 +37,10 @@ class LocalProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
-    """Propose a new lab, or the repair or the resizing of an existing one; with `dry_run`, also plan it with Terraform.
+    """Propose a new lab, or repair or resize an existing one. With `dry_run`, also plan it with Terraform.
 
-    Raises UsageError for a wrong module or count, MissingError without Terraform or without what namespaces need.
+    Raises UsageError for an unsuitable module or number of nodes. Raises MissingError if Terraform or a requirement of
+    namespaces is missing.
     """
     start_s = time.monotonic()
     if request.unpack_slurm and request.dry_run:
@@ -75,8 +77,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
 
 
 def build(context: Context, proposal: LocalProposal) -> BuildResult:
-    """Build the lab, after collecting the outputs on nodes that are removed. Raises MissingError without Terraform,
-    TerraformFailed, UnreachableError."""
+    """Build the lab. First collect the outputs on nodes that are removed.
+
+    Raises MissingError without Terraform, TerraformFailed, UnreachableError.
+    """
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
@@ -97,19 +101,21 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
-    """Return the properties that cannot be changed on existing nodes. If one differs, all nodes are recreated."""
+    """Return the properties that existing nodes cannot change. If one differs, all nodes are recreated."""
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 
 def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset[str]:
-    """Return the existing nodes that are removed; all of them if the lab `is_rebuilt`."""
+    """Return the existing nodes that are removed. If the lab `is_rebuilt`, these are all nodes."""
     node_names = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
     return node_names if is_rebuilt else node_names - set(machine_names(deployment))
 
 
 def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[str]:
-    """Plan the changes of the proposal; return the addresses of the nodes that do not answer and are to be replaced. Nothing is
-    built. If planning a new lab fails, nothing of it remains."""
+    """Plan the changes of the proposal, and build nothing. Return the addresses of nodes that do not answer and are replaced.
+
+    If planning a new lab fails, nothing of it remains.
+    """
     try:
         lab.terraform.prepare(watch)  # waits for a killed command's Terraform: a node that it is just finishing is not sick
         sick = [] if proposal.fresh else lab.sick()
@@ -131,14 +137,16 @@ def _check_count(module: Module, nodes: int | None) -> None:
 
 
 def _check_open_files(deployment: LocalDeployment) -> None:
-    """Check that the system's limit of open files is high enough for the process that hosts the nodes, which raises its own
-    limit up to it. Raises MissingError if it is too low."""
+    """Check that the system's limit of open files is high enough for the process that hosts the nodes.
+
+    The process raises its own limit up to the system's. Raises MissingError if the system's limit is too low.
+    """
     count, file_limit = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     file_count = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
     if file_limit == resource.RLIM_INFINITY or file_count <= file_limit:
         return
     fewer = max(1, (file_limit - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
     raise MissingError(
-        f"{count} simulated nodes need {file_count} open files, and the limit here is {file_limit} (ulimit -Hn)",
+        f"{count} simulated nodes need {file_count} open files, but the limit here is {file_limit} (ulimit -Hn)",
         hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
     )

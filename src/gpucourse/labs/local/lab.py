@@ -1,4 +1,4 @@
-"""A lab of simulated nodes on this computer: what Terraform has recorded of it, combined with what the nodes report."""
+"""A lab of simulated nodes on this computer: Terraform's record of it, combined with the reports of the nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def node_names(count: int) -> list[str]:
 
 
 def machine_names(deployment: LocalDeployment) -> list[str]:
-    """Return the names of all machines: under Slurm, a head in addition to the counted nodes."""
+    """Return the names of all machines. Under Slurm, there is a head in addition to the counted nodes."""
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
@@ -45,8 +45,7 @@ def choose(
     unpack: bool = False,
     computer: Computer | None = None,
 ) -> None:
-    """Record what turns simulated nodes into separate machines; with `unpack`, fetch Slurm's packages if Slurm is not
-    installed.
+    """Record how the simulated nodes become separate machines. With `unpack`, fetch Slurm's packages if Slurm is not installed.
 
     `computer` is this computer, except in tests. Raises UsageError, or MissingError that says what to install.
     """
@@ -86,21 +85,21 @@ def choose(
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """Simulated nodes on this computer, which `terraform` builds. Implements labs.destroy.Removable."""
+    """Simulated nodes on this computer, built by `terraform`. Implements labs.destroy.Removable."""
 
     paths: StackPaths
     deployment: LocalDeployment
     terraform: TerraformStack
 
     def sick(self) -> list[str]:
-        """Return the Terraform addresses of nodes that exist in the state but do not answer: `up` has to replace them."""
+        """Return the Terraform addresses of nodes that are in the state but do not answer: `up` has to replace them."""
         state_addresses = set(self.terraform.addresses())
         names = [report.node for report in self.inspect() if not report.healthy]
         addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
         return [address for address in addresses if address in state_addresses]
 
     def list_existing(self) -> list[str]:
-        """Return what exists, as Terraform addresses."""
+        """Return the existing resources, as Terraform addresses."""
         return self.terraform.addresses()
 
     def inspect(self) -> list[NodeHealth]:
@@ -112,7 +111,7 @@ class SimulatedLab:
         return self.terraform.down(watcher)
 
     def scan_leftovers(self) -> list[Leftover]:
-        """Return what still exists, according to a search of the processes, ports and folders."""
+        """Search the processes, ports and folders; return the leftovers of the lab."""
         return health.find_leftovers(self.paths.nodes, self.deployment.uid, self.deployment.ports)
 
     def end_everything(self) -> None:

@@ -1,5 +1,8 @@
-"""The requirements of simulated nodes on this computer. A simulated Slurm cluster needs Slurm's programs, which are installed
-or unpacked from packages into a folder. Its nodes are separate machines or, without namespaces, all this one computer."""
+"""The requirements of simulated nodes on this computer.
+
+A simulated Slurm cluster needs Slurm's programs. They are installed, or unpacked from packages into a folder. With namespaces,
+its nodes are separate machines; without, they are all this one computer.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _LACKS = (
 
 
 def find_requirements(context: Context) -> list[Finding]:
-    """Return the findings about the packages, and about what separate machines with Slurm need."""
+    """Return findings about the required packages and about Slurm on separate machines."""
     return [
         _package("asyncssh", "simulated nodes"),
         _package("torch", "exercises on simulated nodes"),
@@ -45,8 +48,8 @@ def _package(name: str, serves: str) -> Finding:
 
 
 def _slurm(context: Context) -> list[Finding]:
-    """Return what the module with a Slurm cluster needs on simulated nodes. If that is missing, the rest of the course is
-    unaffected."""
+    """Return the finding about a simulated Slurm cluster. If something is missing, only the module that uses Slurm is
+    affected."""
     module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
     if module is None:
         return []
@@ -66,7 +69,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """The ability of this computer to run simulated nodes as separate machines. Tests pass one with their own answers."""
+    """Finds out whether this computer can run simulated nodes as separate machines. Tests pass one with other answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
@@ -77,7 +80,8 @@ class Computer:
 
 
 def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
-    """Return the folder of packages to lay over the machines' programs; None if Slurm is installed, or not unpacked.
+    """Return the folder with the unpacked packages, to lay over the machines' programs. Return None if Slurm is installed or
+    not unpacked.
 
     With `unpack`, the packages are fetched once. Raises MissingError, StorageError.
     """
@@ -91,8 +95,10 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
-    """Return a clause, to follow the command that installs Slurm, that says how `command` works without root's rights; return
-    an empty text if it cannot."""
+    """Return a clause that says how `command` works without root's rights; empty if it cannot.
+
+    The clause follows the command that installs Slurm.
+    """
     possible = computer.unpackable() and computer.can_unpack(environ)
     return f"; or, without root's rights: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 
@@ -100,10 +106,10 @@ def way_without_root(environ: Mapping[str, str], computer: Computer, command: st
 def fall_back(
     paths: WorkspacePaths, computer: Computer, deployment: LocalDeployment, refusal: requirements.NoNamespaces
 ) -> None:
-    """Record that Slurm's daemons run side by side on this computer, and what is missing for that reason.
+    """Record that Slurm's daemons run side by side on this computer, and which features are missing for that reason.
 
-    Raises MissingError if Slurm is not installed here, if this user has no account, or if a link is requested as well, since
-    only separate machines can have one.
+    Raises MissingError if Slurm is not installed here or if this user has no account. Also raises it if a link is requested,
+    since only separate machines can have one.
     """
     command = f"gpucourse deploy {deployment.module}"
     if deployment.link:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 class LocalTarget(Target["LocalProposal", LocalDeployment]):
-    """Labs of simulated nodes. They cost nothing, so nothing has to be confirmed; inspecting them needs neither Terraform nor
-    SSH."""
+    """Labs of simulated nodes. They cost nothing, so nothing has to be confirmed.
+
+    Their nodes can be inspected without Terraform or SSH.
+    """
 
     name = "local"
     no_clock = "simulated nodes cost nothing and have no deadline: they stay until you destroy them"
@@ -33,7 +35,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         return propose(context, request)
 
     def build(self, context: Context, proposal: LocalProposal) -> BuildResult:
-        """Build what was proposed: see labs.local.deploy."""
+        """Build the proposed lab: see labs.local.deploy."""
         from gpucourse.labs.local.deploy import build
 
         return build(context, proposal)
@@ -54,13 +56,13 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         take_down(context, deployment, receipt, open_simulated(context, deployment))
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
-        """Return what simulated nodes need: see labs.local.requirements."""
+        """Return findings about the requirements of simulated nodes: see labs.local.requirements."""
         from gpucourse.labs.local.requirements import find_requirements
 
         return find_requirements(context)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags about the network between the nodes, and about the source of their Slurm."""
+        """Return the flags about the network between the nodes, and about where their Slurm comes from."""
         flags = {"--link": request.link, "--unpack-slurm": request.unpack_slurm}
         return [flag for flag, value in flags.items() if value]
 

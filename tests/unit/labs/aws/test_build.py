@@ -100,7 +100,7 @@ def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
         return Finding(what=schedule.WHAT, state="ok", detail="")
 
     assert [instance.node for instance in build._arm(context, lab, arm=arm, listed_s=0.0)] == ["node0"]
-    assert lab.cloud.backstop == "AWS lists no instance of node1, so no schedule ends it"
+    assert lab.cloud.backstop == "AWS lists no instance for node1, so nothing is scheduled to terminate it at the deadline"
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"),))
     build._arm(context, lab, arm=arm, listed_s=0.0)
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
@@ -185,10 +185,10 @@ def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: P
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = answer_power_off("stop")
-    with pytest.raises(InfrastructureError, match="keeps i-0"):
+    with pytest.raises(InfrastructureError, match="would keep i-0"):
         build._check_power_off(context, lab, find_on("spot"), fresh=False)
     assert lab.running
-    with pytest.raises(InfrastructureError, match="keeps i-0, stopped, after powering off") as caught:
+    with pytest.raises(InfrastructureError, match="EC2 would keep i-0 as a stopped instance") as caught:
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert not lab.running
     assert "without --spot" in caught.value.hint

@@ -81,7 +81,7 @@ def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> 
     assert phase() == "failed"
 
     with (
-        pytest.raises(Interrupted, match=r"was interrupted\. What exists of it") as error,
+        pytest.raises(Interrupted, match=r"was interrupted\. Its resources") as error,
         failure_report.record_outcome(context, deployment, TYPED),
     ):
         raise KeyboardInterrupt

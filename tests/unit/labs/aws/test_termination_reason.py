@@ -42,7 +42,7 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
     [
         (SPOT, -60, "AWS took the spot instance back"),
         (SHUTDOWN, 1, "its deadline passed"),
-        (SHUTDOWN, -60, "it powered itself off: it was idle, or a command on it did that"),
+        (SHUTDOWN, -60, "it powered itself off, because it was idle or because of a command"),
         (USER, 5, "a person ended it through the account"),
         (USER, 10, "AWS ended it after its deadline (the backstop)"),
         (USER, None, "a person ended it through the account"),
