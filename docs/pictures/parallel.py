@@ -121,8 +121,8 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
         "The bubble of a pipeline, with two schedules",
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
         "under 1F1B each stage runs a backward pass as soon as it can. Both take equally long and have the same bubble, "
-        f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}; but under 1F1B a stage holds at most as many "
-        "micro-batches as there are stages from it to the end; under GPipe it holds all of them.",
+        f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}. But under 1F1B a stage holds at most one "
+        "micro-batch for each stage from itself to the last; under GPipe it holds all of them.",
         346,
     )
     for chart, way in enumerate(("GPipe", "1F1B")):
