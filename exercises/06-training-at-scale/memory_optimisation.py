@@ -173,7 +173,7 @@ elif yours:
 
 columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
            "peak_mib": "peak MiB", "flops_of_plain": "operations", "loss_gap": "loss off"}  # fmt: skip
-bench.say_table(rows, columns, title="The highest memory of each stage of a step, in MiB:")
+bench.say_table(rows, columns, title="Peak memory of each stage of a step, in MiB:")
 say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
 
 # --- an estimate without a device ----------------------------------------------------------------------------------------

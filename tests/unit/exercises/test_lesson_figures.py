@@ -83,7 +83,7 @@ def test_spot_costs_what_the_price_table_says() -> None:
     assert max(min(pair) for pair in shares) < 0.5
     assert "in the cheapest zone they cost less than half" in lesson("4")
     assert any(
-        task.startswith("In its cheapest zone a spot instance costs less than half as much.")
+        task.startswith("In its cheapest zone a spot instance costs less than half the price on demand.")
         for task in CATALOG.exercise("4.4")[1].tasks
     )
 
