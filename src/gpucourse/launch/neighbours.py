@@ -1,4 +1,5 @@
-"""The other files that a learner's script needs: the modules in its folder that it imports, and the files named with --with."""
+"""Find the other files that a learner's script needs: the modules that it imports from its folder, and the files named with
+--with."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from gpucourse.outside.names import OutsideError
 MAX_FILES = 5000
 MAX_BYTES = 1 << 20
 MAX_SOURCE_BYTES = 16 << 20
-"""A larger file is not searched: no person wrote it."""
+"""The largest file that is searched. No person writes a larger one."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 """The endings of files in which other files may be mentioned."""
@@ -38,8 +39,11 @@ def find_module(name: str, root: Path) -> Path:
 
 
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
-    """Return the folder that becomes the node's working folder: the script's own folder, or the outermost folder of `--with`
-    that contains the script and is the current folder or below it."""
+    """Return the folder that becomes the node's working folder.
+
+    It is the outermost folder of `--with` that contains the script and is not above the current folder; otherwise it is the
+    script's own folder.
+    """
     folder, current = script.resolve().parent, Path.cwd()
     places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
     return min([folder, *places], key=lambda place: len(place.parts))
@@ -47,11 +51,13 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
     """Return the modules and packages in the script's folder that it imports, directly or through other modules, by their paths
-    in `base`. If the script is the `module` of `base`, its imports are looked up there, and its own packages are among the
-    results.
+    in `base`.
 
-    The imports are found by reading the files, not by running them: a module that is imported by a computed name must be named
-    with `--with`. A file that does not parse counts as a file without imports; Python on the node reports the error.
+    `module`: the script's module name in `base`, if it is run as a module. Then the imports are looked up in `base`, and the
+    script's own packages are among the results.
+
+    The files are read, not run. A module that is imported by a computed name must be named with `--with`. A file that does not
+    parse counts as a file without imports; Python on the node reports the error.
     """
     script = script if module else script.resolve()
     base = base or script.parent
@@ -69,10 +75,10 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 
 def find_mentioned_files(script: Path) -> list[Upload]:
-    """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
-    `sbatch next.sh`, and the files that these need.
+    """Return the files in or below the script's folder that a shell script mentions, as in `python train.py`, and the files
+    that these need.
 
-    A file larger than MAX_BYTES must be named with `--with`: it may be data that is on the nodes already.
+    A file larger than MAX_BYTES must be named with `--with`, because it may be data that is already on the nodes.
     """
     root = script.resolve().parent
     mentioned: dict[str, Path] = {}
