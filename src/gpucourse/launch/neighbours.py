@@ -96,7 +96,7 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
     """Return the files and folders of `--with`. Those below `base` keep their place; others are put under their own name.
 
-    Raises UsageError for a path that does not exist, and for a folder with too many files.
+    Raises UsageError if a path does not exist, or if a folder has too many files.
     """
     uploads: list[Upload] = []
     for named in extra:
@@ -122,7 +122,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
 
 
 def _locate(path: Path) -> Path:
-    """Return the absolute path of a typed path. Links are not resolved: a link keeps its own name, and leads to its target."""
+    """Return the absolute path of a typed path. Links are not resolved, so that a link keeps its own name."""
     return Path(os.path.normpath(Path.cwd() / path))
 
 

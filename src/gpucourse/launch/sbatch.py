@@ -1,5 +1,5 @@
-"""The text of a file for sbatch, with a sentence above every line that is not plain shell. The file also works if a person
-submits it by hand."""
+"""Write the text of a file for sbatch, with a sentence above every line that is not plain shell. A person can also submit the
+file by hand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
-    """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested from Slurm. `array` is the
-    array's range, such as 0-3%2, or empty; `partition` may be empty. `environment` is exported; the variables in `handed_on`
-    keep the values that sbatch passes on. Without `threads`, the job counts its cores."""
+    """The content of one file.
+
+    `nodes`: the number of machines.
+    `tasks`, `gpus`: the numbers of processes and GPUs on each machine.
+    `array`: the array's range, such as 0-3%2, or empty.
+    `partition`: the partition, or empty.
+    `environment`: variables to export.
+    `handed_on`: variables that keep the values that sbatch passes on.
+    `threads`: the threads of each process. If it is None, the job counts its cores.
+    """
 
     title: str
     name: str
@@ -30,7 +37,7 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Return whether the job receives one of these variables, so that no line has to find its value."""
+        """Return whether the job receives one of these variables. If it does, no line has to find the value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
@@ -46,7 +53,7 @@ def render(job: SbatchJob) -> str:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads: it sets what the course's own file sets by itself."""
+    """Return the text of setup.sh, which a learner's batch file reads. It sets what the course's own file sets by itself."""
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
@@ -63,8 +70,8 @@ def render_setup(job: SbatchJob) -> str:
 
 
 def time_limit(seconds: float) -> str:
-    """Return the time in the form of --time: `00:10:00`, `1-02:00:00`. Slurm counts in minutes, so the time is rounded up to
-    the next minute."""
+    """Return the time as --time expects it, such as `00:10:00` or `1-02:00:00`, rounded up to the next minute, because Slurm
+    counts in minutes."""
     minutes = max(1, math.ceil(seconds / 60))
     days, day_minutes = divmod(minutes, 24 * 60)
     return f"{f'{days}-' if days else ''}{day_minutes // 60:02d}:{day_minutes % 60:02d}:00"
@@ -112,9 +119,9 @@ def _requests(job: SbatchJob) -> str:
 
 
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
-    """Return the lines that record the code with which the script ends.
+    """Return the lines that record the script's exit code.
 
-    When a signal ends bash, it runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
+    When a signal ends bash, bash runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
     into the queue still has the record of its first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
@@ -175,7 +182,7 @@ def _spread(job: SbatchJob) -> str:
 
 
 def _elastic(job: SbatchJob) -> str:
-    """Return the commands for one torchrun on each machine. Its own messages go to the job's output; each rank has one log,
+    """Return the commands for one torchrun on each machine. torchrun's messages go to the job's output. Each rank has one log,
     which continues after a restart."""
     cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
     return (
