@@ -26,13 +26,13 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(
-            "break drills run on simulated nodes only: what is broken there costs nothing",
+            "drills run only on simulated nodes, where a fault costs nothing",
             hint="gpucourse deploy 3 --target local",
         )
     if not find_traits(plan.launcher).drills:
         return make_ranks_error(plan.exercise, plan.launcher)
     if plan.world_size < 2:
-        return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)
+        return UsageError(f"{plan.exercise} would start only one rank, but a drill needs at least two", hint=retry)
     return None
 
 

@@ -93,15 +93,15 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        many = "One task for each of these numbers; at most as many run at once as the number after %."
+        many = "One task for each of these numbers. A number after % limits how many of them run at once."
         requests.append((many, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
-        requests.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
+        requests.append(("On each machine, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
         if job.tasks > 1:
-            requests.append(("CPU cores for them.", f"--cpus-per-task={job.tasks}"))
+            requests.append(("CPU cores for these processes.", f"--cpus-per-task={job.tasks}"))
     else:
-        requests.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
+        requests.append(("How many processes srun starts on each machine.", f"--ntasks-per-node={job.tasks}"))
     if job.gpus:
         requests.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     requests += [
@@ -126,7 +126,7 @@ def _note_end(job: SbatchJob) -> tuple[str, ...]:
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (
-        "# A note of how it ended, because after some minutes Slurm forgets a job: its exit code, or 143 after a signal.",
+        "# Record the job's exit code, or 143 after a signal, because Slurm forgets a job after some minutes.",
         f'rm -f "$SLURM_SUBMIT_DIR/ended-{number}"',
         "trap 'exit 143' TERM INT HUP USR1 USR2 XCPU",
         f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',
@@ -169,8 +169,8 @@ def _spread(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
-        "# --kill-on-bad-exit: when one process fails, the others are ended; they would wait for it until the time limit.\n"
+        "# srun starts the command on every machine at once and numbers the processes. torch reads these variables.\n"
+        "# --kill-on-bad-exit: when one process fails, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
@@ -188,7 +188,7 @@ def _elastic(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# Each rank has its own log, with a line before each new life, and a note of each life and how it ended.\n"
+        "# Each rank has its own log, with a line before each restart. Its start and its end are recorded in ranks/.\n"
         'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
         'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
         "# shellcheck disable=SC2016\n"
@@ -204,8 +204,8 @@ def _elastic(job: SbatchJob) -> str:
         '  exit "$code"\n'
         "'\n"
         "\n"
-        "# srun starts one torchrun on every machine, which starts the ranks there, and all of them again when one fails.\n"
-        "# --kill-on-bad-exit: when one torchrun gives up, the others are ended; they would wait for it until the time limit.\n"
+        "# srun starts one torchrun on every machine. torchrun starts the ranks, and restarts all of them when one fails.\n"
+        "# --kill-on-bad-exit: when one torchrun gives up, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         f"srun --export=ALL --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
         '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'

@@ -29,7 +29,7 @@ class SlurmPty(Launcher[ClusterFacts]):
         """
         if handed_on:
             return UsageError(
-                f"--env {handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
+                f"--env {handed_on[0]}: its value cannot be passed to a terminal, because the process list would show it",
                 hint=f"set it in the terminal: read -rs {handed_on[0]}; export {handed_on[0]}",
             )
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)

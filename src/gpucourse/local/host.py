@@ -138,7 +138,7 @@ class Host:
         raise ValueError(f"there is no request {verb!r}")
 
     async def _check(self) -> dict[str, Any]:
-        """Describe what is wrong with each node that is more than an SSH server. Return an empty text for a healthy node."""
+        """Return what is wrong with each node that is more than an SSH server. The text is empty for a healthy node."""
         states = (await self._namespace.ask("check"))["found"] if self._namespace.alive else {}
         return {**await self._cluster.check(), **states}
 

@@ -242,7 +242,7 @@ class Exchange:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",
-            hint="type ssh with that account and the command true: it must end at once with code 0. If not, see its ~/.bashrc",
+            hint="run the command true with ssh and that account: it must end at once with code 0. If not, see its ~/.bashrc",
         )
 
     def _cut(self) -> UnreachableError:

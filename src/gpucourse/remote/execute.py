@@ -24,8 +24,8 @@ PORTS = (29500, 29599)
 
 CANCEL_GRACE_S = 5.0
 MAX_FILES_OF_RUN = 128_000
-"""The most files that are collected from all nodes together. The run's seal names all of them, and must not exceed the limit for
-reading a file."""
+"""The most files that are collected from all nodes together. The run's seal names all of them, but must not exceed the limit
+for reading a file."""
 
 
 def probe(

@@ -27,14 +27,14 @@ SILENCE_S = 15.0
 """The agent sends a sign of life every half second. After this time without one, the connection counts as cut."""
 
 _SETTLED_S = 0.3
-"""The time to wait for other ranks' reports. When one rank ends, the others end within milliseconds, and their reports may arrive
-in any order."""
+"""The time to wait for other ranks' reports. When one rank ends, the others end within milliseconds, and their reports may
+arrive in any order."""
 
 _MAX_RANK_EXITS = 8192
 
 _TERMINATED, _TERMINATED_S = 143, 2.0
-"""The exit code after SIGTERM, and the time to wait for the node's report. Usually the time limit or a person stopped the rank, and
-its node reports that soon afterwards."""
+"""The exit code after SIGTERM, and the time to wait for the node's report. Usually the time limit or a person stopped the rank,
+and its node reports that soon afterwards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 _NO_AGENT = 97
 RUNS_IN_REQUEST = 2000
-"""The most runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer must not exceed
-the limits of `answers.parse`."""
+"""The most runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer must not
+exceed the limits of `answers.parse`."""
 
 _END_S = 0.5
 """The seconds that a busy node needs to end one of several runs, measured under Slurm at a load of 50."""
@@ -227,7 +227,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     sentence = f"{node.label}: {message}"
     if kind == "storage":
         look = "gpucourse ssh, then df -h ~ and ls -ld ~/.gpucourse"
-        return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
+        return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. To check: {look}")
     if kind == "slurm":
         return slurm_refusals.explain(node, message)
     if kind == "cannot_start":

@@ -57,7 +57,7 @@ class LogFile:
         """Return a sentence for the user if the log has reached its limit; otherwise return an empty string."""
         if self._limit is None or self.size < self._limit:
             return ""
-        return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
+        return f"{self.name} reached its limit of {format_bytes(self._limit)}: later output is not kept"
 
     def append(self, offset: int, data: bytes) -> bytes:
         """Append a piece that begins at `offset`; return the part that was kept.

@@ -33,7 +33,7 @@ MAX_COMMANDS = 8
 MAX_KEY = 1 << 16
 """The largest size of a private key file, in bytes."""
 MAX_PACKET = 1 << 20
-"""The most bytes in one packet. A server may send packets of 32 KiB, but paramiko would read any length that a packet claims."""
+"""The most bytes in one packet. A server may send packets of 32 KiB, but paramiko would read a packet of any length."""
 WINDOW = 4 << 20
 """The most bytes that may be in transit on one channel."""
 

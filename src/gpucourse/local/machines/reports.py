@@ -13,8 +13,8 @@ OTHER_KEY = "munge refuses: the machine's munge.key is not the head's"
 
 _LAST_BYTES = 16_384
 _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest that matches is reported
-    (r"Rewound credential", "its clock is ahead of the others': munge refuses what comes from the future"),
-    (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
+    (r"Rewound credential", "its clock is ahead of the others': munge refuses messages from the future"),
+    (r"Expired credential", "its clock differs from the others': munge refuses messages older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (r"has invalid account|no new list given back", "this Slurm without accounting gives wrong reasons for waiting jobs"),
@@ -36,7 +36,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
     """Describe a node on which the daemons of these names have ended."""
     text = f"its {' and '.join(absent)} {'has' if len(absent) == 1 else 'have'} ended"
     if "slurmctld" in absent:
-        text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
+        text += ": Slurm accepts no commands; running jobs continue, but a job that was just submitted may restart or be lost"
     return text
 
 

@@ -80,7 +80,7 @@ def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
 
 
 def _make_place(path: str, user_id: int, group_id: int) -> None:
-    """Make a folder as a mount point. It belongs to the user, who must be able to remove it from the home folder."""
+    """Make a folder as a mount point. A new folder belongs to the user, who must be able to remove it from the home folder."""
     if not os.path.isdir(path):
         _make_place(os.path.dirname(path), user_id, group_id)
         os.mkdir(path)

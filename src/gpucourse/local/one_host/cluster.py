@@ -83,7 +83,7 @@ class SlurmDaemons:
         self._daemons.clear()
 
     async def check(self) -> dict[str, str]:
-        """Describe what is wrong with each node. Return an empty text for a healthy node."""
+        """Return what is wrong with each node. The text is empty for a healthy node."""
         states = {name: self._describe_absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:
