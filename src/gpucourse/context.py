@@ -113,7 +113,7 @@ class Context:
 
     @property
     def judge(self) -> Judge:
-        """Return the judge of the learner's parts; `close` ends its process."""
+        """Return the judge of the learner's parts. `close` ends the judge's process."""
         if self.opened.judge is None:
             from gpucourse.judge.client import Judge
 
@@ -121,13 +121,13 @@ class Context:
         return self.opened.judge
 
     def close(self) -> None:
-        """End the process that judges parts, if there is one."""
+        """End the judge's process if it is running."""
         if self.opened.judge is not None:
             self.opened.judge.close()
 
     @property
     def catalog(self) -> Catalog:
-        """Return the course; it is read only once."""
+        """Return the course. It is read only once."""
         if self.opened.catalog is None:
             from gpucourse.course.catalog import load
 
@@ -136,7 +136,7 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """Return the learner's settings; they are read only once."""
+        """Return the learner's settings. They are read only once."""
         if self.opened.settings is None:
             from gpucourse.workspace.settings import read_settings
 

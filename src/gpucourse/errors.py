@@ -71,7 +71,7 @@ class GpucourseError(Exception):
         self.log = log
 
     def tell_of(self, subject: str) -> str:
-        """Return `what`, with `subject` in front of it unless `what` already begins with it."""
+        """Return `what`. If it does not begin with `subject`, put the subject in front of it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
@@ -123,7 +123,7 @@ class ManifestError(UsageError):
 
 
 class MissingError(GpucourseError):
-    """Something that the command needs is missing; the hint is the command that provides it."""
+    """Something that the command needs is missing. The hint is the command that provides it."""
 
     exit_code = ExitCode.MISSING
     code = "missing"

@@ -22,7 +22,7 @@ class RentedGpu:
     """A GPU that AWS rents out.
 
     `types`: the instance types, by name.
-    `offered`: the sizes of `family` that the course offers; empty if it offers none.
+    `offered`: the sizes of `family` that the course offers, if it offers any.
     `retired`: why AWS no longer has the GPU.
     `quota`: a key of `Hardware.quotas`.
     """
@@ -116,7 +116,7 @@ def hardware() -> Hardware:
 
 
 def parse_hardware(text: str) -> Hardware:
-    """Parse the text of a table; return the part that the program needs."""
+    """Parse the text of a table. Return only the part that the program needs."""
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(

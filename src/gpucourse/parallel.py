@@ -17,7 +17,7 @@ _SLICE_S = 0.2
 
 
 def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
-    """Run the tasks; return their results in the tasks' order. If any failed, raise the first error once all have ended."""
+    """Run the tasks and return their results in the tasks' order. If any failed, raise the first error once all have ended."""
     results = try_all(tasks, limit=limit)
     for result in results:
         if isinstance(result, GpucourseError):

@@ -224,8 +224,8 @@ def find_shortage(folder: Path) -> str:
 
 
 class DiskSpace:
-    """The free space of one disk, minus the bytes that threads have reserved. The outputs of all nodes fill the disk at the
-    same time."""
+    """The free space of one disk, minus the bytes that are reserved for outputs. Several nodes fill the disk at the same
+    time."""
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0

@@ -1,7 +1,7 @@
-"""Inject faults for drills. A fault changes a command or is an order to a node's agent; the learner's script never changes.
+"""Inject faults for drills. The learner's script never changes.
 
-A wrong world size changes the command. A killed or slow rank and a busy port need a process on the node, so the node's agent
-receives an order (`plan_faults`), which appears in no log.
+A wrong world size changes the command. The other faults need a process on the node: to kill or slow a rank, or to block a port,
+its agent receives an order (`plan_faults`), which appears in no log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMIT_S = 240.0
 
 
 def object_to_plan(plan: LaunchPlan) -> UsageError | None:
-    """Return why this run cannot be a drill; None if it can."""
+    """Return why this run cannot be a drill, or None if it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(

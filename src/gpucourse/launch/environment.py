@@ -22,7 +22,7 @@ _WAYS = {
     "PYTHONUNBUFFERED": "it is always set, so that logs arrive line by line",
     "HOME": "the files of a run are below the home folder of the node",
 }
-"""The variables that only gpucourse may set, and what determines their values."""
+"""The variables that only gpucourse may set. Each text says how the value is chosen."""
 _HELP = "gpucourse run --help lists the options that set it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
@@ -31,7 +31,7 @@ _OWN_STARTS = {
         "export it in ~/.bashrc on the node that accepts jobs, where Slurm's commands read it, or put an #SBATCH line in your "
         "own batch file. To choose a partition for a single run of module 2, use --set partition=NAME",
     ),
-    "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
+    "PET_": "torchrun also reads its options from it: gpucourse run --torchrun '--max-restarts=2'",
 }
 
 

@@ -75,7 +75,7 @@ class WrittenBatch:
 class TorchrunOptions:
     """torchrun's own options as they were typed, one word each, such as `--role=trainer`.
 
-    `max_restarts`: separate because the nodes need it; None if it was not typed.
+    `max_restarts`: the typed number, or None. It is separate because the nodes need it.
     """
 
     words: tuple[str, ...] = ()
@@ -87,10 +87,10 @@ class LaunchRequest:
     """The learner's request, with a value for each parameter.
 
     `arguments`: the script's arguments, in order.
-    `environment`: variables that override those that would be set otherwise.
+    `environment`: variables that override the launcher's own.
     `handed_on`: variables that receive their values when the run starts.
     `typed`: the names of the parameters that were typed, and `nodes` and `timeout` if these options were typed.
-    `written_batch`: the file that is submitted instead of the course's own.
+    `written_batch`: the file that is submitted instead of the course's own file.
     """
 
     exercise: Exercise

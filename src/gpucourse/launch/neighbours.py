@@ -41,8 +41,8 @@ def find_module(name: str, root: Path) -> Path:
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
     """Return the folder that becomes the node's working folder.
 
-    It is the outermost folder of `--with` that contains the script and is not above the current folder; otherwise it is the
-    script's own folder.
+    This is the outermost folder named with `--with` that contains the script, or else the script's own folder. Folders above
+    the current folder do not count.
     """
     folder, current = script.resolve().parent, Path.cwd()
     places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
@@ -94,9 +94,10 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 
 
 def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
-    """Return the files and folders of `--with`. Those below `base` keep their place; others are put under their own name.
+    """Return the files that `--with` names, and the files in the folders that it names.
 
-    Raises UsageError if a path does not exist, or if a folder has too many files.
+    Files below `base` keep their path there. Other files and folders are put under their own name. Raises UsageError if a path
+    does not exist, or if a folder has too many files.
     """
     uploads: list[Upload] = []
     for named in extra:

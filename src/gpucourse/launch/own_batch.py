@@ -1,5 +1,5 @@
-"""Submit a learner's batch file. sbatch receives the file unchanged; only the options that are needed to follow it are added to
-the command."""
+"""Submit a learner's batch file. sbatch receives the file unchanged; the command only adds the options that are needed to
+follow it."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ def plan(
 ) -> LaunchPlan:
     """Return the launch plan for a batch file.
 
-    `nodes`, `partition`, `time_s`: what the learner typed, if anything. They override the file.
-    `login`: the partition that the login sets, which also overrides the file.
-    `default`: the partition of jobs that name none.
+    `nodes`, `partition`, `time_s`: the values that the learner typed, if any. They override the file.
+    `login`: the partition that the login sets. It also overrides the file.
+    `default`: the partition of jobs that name no partition.
     """
     options = (
         f"--nodes={nodes}" if nodes else "",

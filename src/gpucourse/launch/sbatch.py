@@ -53,7 +53,8 @@ def render(job: SbatchJob) -> str:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads. It sets what the course's own file sets by itself."""
+    """Return the text of setup.sh, which a learner's batch file reads. It makes the settings that the course's own file
+    contains."""
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [

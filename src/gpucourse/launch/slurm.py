@@ -62,8 +62,8 @@ class Slurm(Launcher[ClusterFacts]):
 def partition_of(request: LaunchRequest, login: str = "") -> str:
     """Return the partition that a job goes to, or an empty string if none was named.
 
-    The typed partition comes first, then the one that the `login` sets for Slurm's commands, then the one in the learner's
-    batch file, as with sbatch. The manifest comes last.
+    The first of these decides: the learner's --set, the login's setting for Slurm's commands (`login`), the learner's batch
+    file, the manifest.
     """
     name = request.exercise.launch.slurm_request.partition
     value = str(request.parameters.get(name, "")) if name else ""

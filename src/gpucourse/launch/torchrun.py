@@ -4,7 +4,7 @@ The rendezvous is static: the node ranks are known, so the nodes need not agree 
 c10d.
 
 The node's agent replaces `{rank}` with the wrapper that writes a separate log for every rank. Without `{rank}`, the command
-works by hand, too.
+also works by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OURS = {
     **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
     **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
 }
-"""torchrun's options that only gpucourse may set, and what determines their values."""
+"""torchrun's options that only gpucourse may set. Each text says how the value is chosen."""
 _WITH_VALUE = (
     "--max-restarts",
     "--monitor-interval",

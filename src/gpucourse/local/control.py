@@ -39,7 +39,7 @@ class DriverError(Exception):
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
-    """Send a request to the host of the current folder; return the first word of its answer, and the other words.
+    """Send a request to the host of the current folder. Return the first word of its answer, and the text after that word.
 
     `at`: the host's socket. Raises HostAbsent, HostStuck or ControlRefused.
     """

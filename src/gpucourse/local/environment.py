@@ -1,4 +1,4 @@
-"""Make the environment of a session from some of the host's variables, those that the client may add, and the node's own."""
+"""Make the environment of a session from some of the host's variables, some of the client's, and the node's own."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def list_accepted_patterns() -> str:
 
 
 def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """Return the node's environment plus those variables that a client may set. They never replace the node's own variables."""
+    """Return the node's environment plus the variables that a client is allowed to set. A client's variable never replaces one
+    of the node's own."""
     variables = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **variables, **fixed, **({"TERM": terminal} if terminal else {})}

@@ -137,8 +137,8 @@ def _programs(python: str) -> list[str]:
 
 
 def _sshd_config(spec: Spec) -> str:
-    """Return the configuration for a real sshd. Its first line to a client names the node, and its sessions are like those of
-    any simulated node."""
+    """Return the configuration for a real sshd, which names the node in its first line to a client. Its sessions are like those
+    of any simulated node."""
     marks = {
         "PATH": f"{Path(spec.python).parent}:{PATH}",
         "GPUCOURSE_NODE": spec.name,

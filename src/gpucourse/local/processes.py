@@ -1,7 +1,7 @@
 """Find processes by a variable in their environment, and end them.
 
-Every process that a session starts inherits the variable, even a process with its own session (such as torchrun's workers),
-which a process group does not include.
+Every process that a session starts inherits the variable. A process group would miss processes with their own session, such as
+torchrun's workers.
 
 Linux shows the environment in /proc, macOS through `ps -E`. On Linux, a child that dropped its environment is found through its
 parent, as long as the parent is alive.
@@ -176,11 +176,11 @@ def _environments() -> list[tuple[int, bytes]]:
 def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
     """Return the environment of a process from its folder in /proc, or nothing if it has ended or we may not read it.
 
-    While a process starts another program (`execve`), its environment seems empty for a moment. It counts as empty only if
-    several looks find it empty; otherwise, a process might be overlooked and not ended.
+    While a process starts another program (`execve`), its environment seems empty for a moment. So it counts as empty only if
+    several looks find it empty. Otherwise, a process might be overlooked and not ended.
 
     `until`: the last time, on the monotonic clock, at which this function looks again.
-    `pause`: waits between two looks.
+    `pause`: a function that waits between two looks.
     """
     empty_looks = 0
     while True:

@@ -122,8 +122,8 @@ def public_part(path: Path) -> str:
 class _Channels(dict[int, Any]):
     """A connection's channels by number. A message for a closed channel is dropped.
 
-    While the server's last output is in transit, a client may still report room for more output, on a channel that the server
-    has already closed. OpenSSH ignores that, but the library would end the whole connection.
+    The server may have closed a channel before the client has read its last output. The client may then still report room for
+    more output. OpenSSH ignores such a report, but the library would end the whole connection.
     """
 
     def __getitem__(self, number: int) -> Any:

@@ -36,7 +36,7 @@ class TarMember(NamedTuple):
 
     `name`: the unchecked name in the tar; bytes that are not UTF-8 are escaped.
     `kind`: `file`, `link` or `other`.
-    `changed_ns`: when the file was changed; None if the extended header does not contain the nanoseconds.
+    `changed_ns`: the time of the file's last change, or None if the extended header does not contain the nanoseconds.
     """
 
     name: str
@@ -62,8 +62,8 @@ class TarReader:
         self._content: IO[bytes] | None = None
 
     def __iter__(self) -> Iterator[TarMember]:
-        """Yield the members in order. To read a member's content, call `pieces` before requesting the next member; otherwise it
-        is skipped."""
+        """Yield the members in order. To read a member's content, call `pieces` before requesting the next member. Content that
+        is not read is skipped."""
         source = cast("IO[bytes]", self._source)
         with _damaged(), tarfile.open(mode="r|", fileobj=source, bufsize=PIECE, errors="backslashreplace") as tar:
             while (info := tar.next()) is not None:
@@ -158,10 +158,10 @@ class ZipLimits:
 
 
 def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
-    """Unpack a zip into the empty folder `root`; return the names of its files, relative to `root`.
+    """Unpack a zip into the empty folder `root`. Return the names of its files, relative to `root`.
 
     Nothing in the zip is trusted. Raises OutsideError if the zip is damaged or exceeds a limit, or if it contains a link, a
-    device, an unsafe name or a name twice. Raises OSError if `path` cannot be read or `root` cannot be written.
+    device, an unsafe name, or the same name twice. Raises OSError if `path` cannot be read or `root` cannot be written.
     """
     import zipfile
     import zlib
@@ -182,7 +182,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 
 
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
-    """Refuse a table of contents that is too large before `zipfile` reads it whole; return the size of the zip."""
+    """Refuse a table of contents that is too large, before `zipfile` reads it whole. Return the size of the zip."""
     size = file.seek(0, 2)
     tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # with what may come before the end record
     file.seek(tail_at)
@@ -232,7 +232,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
 
 
 def _unpack_member(bundle: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit: int) -> int:
-    """Unpack one file; return its size."""
+    """Unpack one file and return its size."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = target.open("xb")

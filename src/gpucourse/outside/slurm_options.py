@@ -100,7 +100,7 @@ class SlurmOptions:
 
     @property
     def seconds(self) -> int | None:
-        """Return the time limit in seconds; None if there is none. Raises OptionRefused if its value is not a time."""
+        """Return the time limit in seconds, or None if there is none. Raises OptionRefused if its value is not a time."""
         text = self.values.get("time")
         if text is None:
             return None
@@ -116,9 +116,9 @@ class SlurmOptions:
 
     @property
     def array(self) -> tuple[tuple[int, ...], int]:
-        """Return the numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
+        """Return the numbers of an array's tasks in order, and how many may run at once, or 0 if there is no limit.
 
-        Without the option, there are no numbers. Raises OptionRefused if its value is not an array.
+        Without the option, there are no numbers. Raises OptionRefused if the option's value is not an array.
         """
         text = self.values.get("array")
         if text is None:
@@ -134,8 +134,8 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """Return the whole number with which the value of an option begins (2 of `2-4`, 4 of `a100:4`); None if it does not
-        begin with one."""
+        """Return the whole number at the beginning of an option's value (2 of `2-4`, 4 of `a100:4`), or None if there is no
+        number."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 

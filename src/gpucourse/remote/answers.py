@@ -86,7 +86,7 @@ def check_range(value: float, minimum: float, maximum: float, subject: str) -> N
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """Yield the frames in a stream of bytes; drop an incomplete frame at the end. Raises NodeUntrusted if a frame is too
+    """Yield the frames in a stream of bytes, and drop an incomplete frame at the end. Raises NodeUntrusted if a frame is too
     long."""
     buffer = bytearray()
     for piece in pieces:

@@ -82,7 +82,7 @@ class Exchange:
             yield remainder
 
     def stdout_then_code(self) -> Iterator[bytes]:
-        """Yield standard output in pieces; raise EndedEarly at the end if the exit code is not 0."""
+        """Yield standard output in pieces. Raise EndedEarly at the end if the exit code is not 0."""
         yield from self.stdout()
         if (code := self.code()) != 0:
             raise EndedEarly(self._name, code, self.stderr())
@@ -131,8 +131,8 @@ class Exchange:
             self._channel.close()
 
     def _receive(self) -> bytes | None:
-        """Return the command's own bytes among those that arrive next: no bytes if nothing arrives for a while, or None at the
-        end of the stream."""
+        """Return the command's own bytes among those that arrive next. Return no bytes if nothing arrives for a while, and None
+        at the end of the stream."""
         self._read_ready_stderr()
         piece, had_begun = b"", self._own_stdout.begun
         try:
@@ -186,7 +186,7 @@ class Exchange:
         self._input_end = self._clock()
 
     def _send(self, piece: bytes) -> bool:
-        """Send the whole piece; return False if the command has closed its input."""
+        """Send the whole piece. Return False if the command has closed its input."""
         sent_bytes = 0
         while sent_bytes < len(piece):
             try:

@@ -244,7 +244,7 @@ class _NodeFollower(threading.Thread):
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
-        """Read until this connection ends; return True if the run has ended on this node."""
+        """Read until this connection ends. Return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {owner: log.size for owner, log in self.logs.items()}
         words, stdin = make_question(self._run_id, self._node, sizes)
@@ -258,7 +258,7 @@ class _NodeFollower(threading.Thread):
         return False
 
     def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
-        """Handle one frame; return True if it reports the end of the run."""
+        """Handle one frame. Return True if it reports the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)

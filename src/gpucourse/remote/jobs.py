@@ -159,7 +159,8 @@ def probe(
 
 
 def estimate_skew(asked_at: float, clock: float) -> float:
-    """Return how far a node's clock is at least ahead of this computer's; the result is negative if it is behind.
+    """Return the smallest possible difference between a node's clock and this computer's. It is negative if the node's clock is
+    behind.
 
     The clock was read between `asked_at` and now, so any time in this span counts as no difference.
     """

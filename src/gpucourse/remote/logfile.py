@@ -1,6 +1,7 @@
-"""The logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a link.
+"""Keep the logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a
+link.
 
-This module also limits the number of logs, and makes the request for the rest of a node's logs.
+This module also limits the number of logs, and makes the request for the missing part of a node's logs.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tuple[list[str], bytes]:
-    """Return the request for the rest of a node's logs, as the words of the command and its input.
+    """Return the request for the missing part of a node's logs, as the words of the command and its input.
 
     `sizes`: how many bytes of each log are already here.
     """

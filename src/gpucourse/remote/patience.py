@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from gpucourse.errors import UnreachableError
 
 ANSWER_S = 60.0
-"""The time limit for a command on a node to print something; its whole answer may take twice as long."""
+"""The time limit for a command on a node to print something. Its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
 """The time limit for connecting to a node and logging in, unless the caller sets another limit."""

@@ -58,7 +58,7 @@ def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
 
 
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
-    """Send the files that the node's store lacks; return how many bytes were sent."""
+    """Send the files that the node's store lacks. Return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     answer = _do(link, _LIST)
     stored_keys = set(answer.decode("ascii", "replace").split())

@@ -1,4 +1,4 @@
-"""Find ranks that print nothing: since when, and what their processes are doing.
+"""Find ranks that print nothing, and find out what their processes are doing.
 
 Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
 """
@@ -90,7 +90,7 @@ class SilenceMonitor:
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
-    """Return the silent ranks, adding what each one's process is doing if its node answers quickly."""
+    """Return the silent ranks. If a rank's node answers quickly, add what the rank's process is doing."""
     doing: dict[int, str] = {}
     node_names = {silence.node for silence in silent}
 

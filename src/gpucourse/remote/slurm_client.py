@@ -124,7 +124,7 @@ def cluster(link: Link) -> SlurmCluster:
 class SessionState:
     """The current state of a terminal's job.
 
-    `rows`: the job as Slurm describes it, if there is one.
+    `rows`: the job as Slurm describes it; empty while there is no job.
     `gpus`: the number of GPUs that are held for it.
     `work`: the folder in which the shell starts. All folders are on the node that accepts jobs.
     `outputs`: the folder for results.

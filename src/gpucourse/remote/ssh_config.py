@@ -79,8 +79,8 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
 
 
 def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
-    """Return the host keys of `name` or `[name]:port` in these files: all those of the best kind, because OpenSSH accepts any
-    of them.
+    """Return the host keys of `name` or `[name]:port` in these files. Only keys of the best kind are returned, because OpenSSH
+    accepts any of these.
 
     Raises UsageError if a key is marked as revoked.
     """

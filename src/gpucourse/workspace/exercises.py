@@ -16,8 +16,8 @@ from gpucourse.workspace.seals import sha256
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
     """Copy the named files (relative to the course's exercises) into the workspace if they are missing.
 
-    A copy that the learner never edited is updated when the course changes. Return the names of edited copies whose original in
-    the course has changed since; the learner's version is kept.
+    A copy that the learner never edited is updated when the course changes. An edited copy is kept. Return the names of edited
+    copies whose original in the course has changed since.
     """
     behind = []
     with changing(paths, paths.originals) as originals:

@@ -52,7 +52,11 @@ def settings_text() -> str:
 
 @dataclass(kw_only=True)
 class Identity:
-    """The identity of a workspace: `version` is the version of its layout; `id` distinguishes it from other workspaces."""
+    """The identity of a workspace.
+
+    `version`: the version of the workspace's layout.
+    `id`: a text that distinguishes it from other workspaces.
+    """
 
     version: int = 1
     id: str

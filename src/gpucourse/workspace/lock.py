@@ -31,14 +31,14 @@ def hold_lock(
     on_wait: Callable[[str], None] = lambda _holder: None,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Hold the lock during the block; yield its open file.
+    """Hold the lock during the block, and yield its open file.
 
     Raises StackBusy if another process still holds the lock after `wait_s` seconds, and StorageError if the file cannot be
     made.
 
-    `purpose`: the holder's name, for processes that wait; it may be empty.
-    `on_wait`: called once, with the other holder's name, before the first wait.
-    `check`: called after each failed attempt; an error that it raises ends the wait.
+    `purpose`: the holder's name, for processes that wait. It may be empty.
+    `on_wait`: a function that is called once, with the other holder's name, before the first wait.
+    `check`: a function that is called after each failed attempt. An error that it raises ends the wait.
     """
     deadline, waiting = time.monotonic() + wait_s, False
     while (file := _create_and_take(path)) is None:

@@ -1,6 +1,6 @@
 """Record every cloud region in which this workspace builds a lab, before anything is created there. A region is never removed.
 
-An unnecessary search for leftovers in a region costs a second; a missing one costs money.
+An unnecessary search for leftovers in a region costs a second. A missing search costs money.
 """
 
 from __future__ import annotations

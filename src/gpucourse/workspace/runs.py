@@ -163,7 +163,8 @@ def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord
 def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
     """Return the run that `name` identifies. Without a name, return the newest run.
 
-    A name is an exercise or a script, for its newest run, or else the whole id, the beginning or the last word of a run's id.
+    A name may be an exercise or a script, which means its newest run. It may also be a run's id, the beginning of an id, or an
+    id's last word.
 
     Raises UnknownName if no run matches, UsageError if several do, and MissingError if the record cannot be read.
     """

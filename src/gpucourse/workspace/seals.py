@@ -22,7 +22,7 @@ _MAX_LENGTH, _MAX_PARTS = 2300, 201
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
-    """Return the digests in the run's seal, by path relative to its folder; empty if there is no readable seal."""
+    """Return the digests in the run's seal, by path relative to its folder, or an empty dict if there is no readable seal."""
     try:
         return select_digests(read_json(files.hashes))
     except MissingError:
@@ -30,7 +30,7 @@ def read_seal(files: RunPaths) -> dict[str, str]:
 
 
 def select_digests(document: object) -> dict[str, str]:
-    """Return the digests in the document of a seal; empty if it is not one."""
+    """Return the digests in a seal's document, or an empty dict if the document is not a seal."""
     digests = document.get("sha256") if isinstance(document, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
 
@@ -60,10 +60,10 @@ def find_changed_files(
 def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
     """Store the record of a run, and the seal `document` with the record's new digest.
 
-    `changed_names`: the files that the program changed; the seal also receives their new digests.
+    `changed_names`: files that the program changed. Their new digests are also added to the seal.
 
-    The record is stored under a temporary name, then the seal is stored, then the record is renamed. If this is interrupted,
-    `complete` renames the record later, so that no record of an ended run lacks a seal.
+    First the record is stored under a temporary name, then the seal is stored, and then the record is renamed. If this is
+    interrupted, `complete` renames the record later, so that no record of an ended run lacks a seal.
     """
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)

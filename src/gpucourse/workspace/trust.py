@@ -42,7 +42,7 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` if another user could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
@@ -53,7 +53,7 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the course in `root` if another user could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the course in `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     owners, parts = _find_accepted_owners(environ), chain((root, *folders), *map(_tree, folders))
     _require(root, chain(_find_objections_above(root, owners), _find_objections(parts, owners)), "course", environ)
@@ -70,7 +70,7 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Trust a folder from now on; return its absolute path. Raises UsageError if it is not a folder, and StorageError."""
+    """Trust a folder from now on, and return its absolute path. Raises UsageError if it is not a folder, and StorageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
     name = str(folder.resolve())
@@ -80,7 +80,7 @@ def trust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Remove a folder from the list; return its absolute path. Raises UnknownName if it is not on the list, and
+    """Remove a folder from the list, and return its absolute path. Raises UnknownName if it is not on the list, and
     StorageError."""
     name = str(folder.resolve())
     with _changing(environ) as record:
@@ -168,7 +168,7 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
-    """Return why the file at `path` cannot be trusted; None if it can, or if it does not exist."""
+    """Return why the file at `path` cannot be trusted, or None if it can. A file that does not exist can be trusted."""
     text = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()
@@ -192,8 +192,8 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 
 
 def _has_access_list(path: Path) -> bool:
-    """Return whether a POSIX access list gives rights to more than the owner, the group and all others. Only Linux stores it as
-    an attribute."""
+    """Return whether a file has a POSIX access list with further users or groups. Only Linux stores the list as an
+    attribute."""
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
     except (AttributeError, OSError):

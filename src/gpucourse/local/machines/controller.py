@@ -32,9 +32,9 @@ class SlurmController:
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
     def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """Return what is wrong with each node according to its daemons (`daemon_states`) or, if they are healthy, according to
-        Slurm.
+        """Return what is wrong with each node according to its daemons or, if they are healthy, according to Slurm.
 
+        `daemon_states`: what is wrong with each node's daemons.
         `meanings`: the meaning of each node's logs.
         """
         text = self.output(_SINFO)

@@ -75,7 +75,7 @@ def find_process(name: str, at: str = "") -> int | None:
 
 
 def _configure(machine: Mapping[str, Any]) -> set[str]:
-    """Write the daemons' configuration; return the daemons for which it changed."""
+    """Write the daemons' configuration. Return the daemons whose configuration changed."""
     stale = set()
     if root.write("/etc/ssh/sshd_config", str(machine["sshd_config"])):
         stale.add("sshd")

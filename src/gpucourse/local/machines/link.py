@@ -50,7 +50,7 @@ def parse(text: str) -> NetworkLink:
 
 
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
-    """Return the lines for `tc -batch` that limit what `interface` sends to the link's rate.
+    """Return the lines for `tc -batch` that limit how fast `interface` sends.
 
     `delayed`: also add the link's delay.
     """

@@ -26,7 +26,8 @@ _SWITCHES = (  # settings of the kernel: the value that forbids, and one that al
 
 
 class Lacking(Exception):
-    """This computer lacks something. The message says what is missing, and `remedy` what to type."""
+    """This computer lacks something that machines need. The message says what is missing, and `remedy` is the command to
+    type."""
 
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)

@@ -56,7 +56,7 @@ def home_of(user: str) -> str:
 
 
 def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (0, 0)) -> bool:
-    """Write a file of the machine in one step; return whether it changed."""
+    """Write a file of the machine in one step. Return whether it changed."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if Path(path).read_text(encoding="utf-8") == text:
             return False

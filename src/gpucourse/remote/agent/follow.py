@@ -18,8 +18,8 @@ _LOG = re.compile(r"launcher\.log|rank(?P<rank>[0-9]+)\.log")
 class LogStreams:
     """The logs that have appeared, each with the number of its stream and how many of its bytes were sent.
 
-    `offsets`: how many bytes of each log the client has. The keys are `node/rank`, or `node/-` for a launcher; the name of this
-    node is empty.
+    `offsets`: how many bytes of each log the client has. A key is `node/rank`, or `node/-` for a launcher. This node's own name
+    is left empty.
     """
 
     def __init__(self, job: Job, offsets: dict[str, int], line: Line) -> None:

@@ -20,7 +20,7 @@ BACKGROUND = ("supervise", "describe")
 
 
 def main(argv: list[str]) -> int:
-    """Run one verb; return the process's exit code."""
+    """Run one verb and return the process's exit code."""
     verb, words = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`

@@ -44,8 +44,8 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
 def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
     """Make the folder and return its path for the run.
 
-    If the folder's own path is too long for sockets, or contains a colon, at which lists of paths are split, the result is a
-    short link to the folder.
+    The result is a short link to the folder if the folder's own path is too long for sockets. It is also a link if the path
+    contains a colon, which separates paths in a list.
     """
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)

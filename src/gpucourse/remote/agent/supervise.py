@@ -103,7 +103,7 @@ def settle(job: Job) -> bool:
 
 
 def cancel(job: Job, grace_s: float) -> str:
-    """End the run and all of its processes; return its state. This may be called repeatedly."""
+    """End the run and all of its processes, and return its state. This may be called repeatedly."""
     if job.state() == "absent":
         os.makedirs(job.folder, 0o700, exist_ok=True)
         _note_cancel(job, grace_s)

@@ -5,12 +5,14 @@ torch 2.5 and later load this module themselves, through the entry point `torch.
 nothing is imported for a script that does not import torch.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
-Each rank writes a file with one line for each event: 0 when torch is imported, then the size of each group, or a word for a
-group whose ranks torch only simulates. Such a group does not consist of the run's ranks: a script makes it to predict
-something, such as the memory that one rank among 64 needs.
+Each rank writes a file with one line for each event: 0 when torch is imported, then the size of each group. For a group whose
+ranks torch only simulates, the line is a word. Such a group is not made of the run's ranks: a script uses it to predict
+something, such as the memory of one rank among 64.
 
-The module wraps the function with which torch stores a new group, not init_process_group itself: if that fails, its traceback
-must contain only lines of the script and of torch. The module must run on any Python version that a node has.
+The module wraps the function with which torch stores a new group, not init_process_group itself. If init_process_group fails,
+its traceback must contain only lines of the script and of torch.
+
+The module must run on any Python version that a node has.
 """
 
 from __future__ import annotations
