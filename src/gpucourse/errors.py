@@ -78,7 +78,7 @@ class GpucourseError(Exception):
 def suggest(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
     """Return ` Did you mean a or b?` with the known names that are most similar to the word, or an empty string.
 
-    Case and leading dashes are ignored. `cutoff`: the lowest similarity to suggest, from 0 to 1.
+    Case and leading dashes are ignored. `cutoff`: names below this similarity (0 to 1) are not suggested.
     """
     import difflib
 

@@ -65,7 +65,7 @@ class QuotaFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """The hardware table. `prices` says where and when the on-demand and spot prices were read."""
+    """The hardware table. `prices`: where and when the on-demand and spot prices were read."""
 
     rented: tuple[RentedGpu, ...]
     quotas: Mapping[str, QuotaFamily]

@@ -95,7 +95,7 @@ def storing(path: Path | str) -> Iterator[None]:
 def make_folder(path: Path) -> None:
     """Make a folder and its missing parents, which no other user may write to. Raises OSError.
 
-    A parent's access list (ACL) may allow other users to write. It overrides the umask, but not the mode.
+    A parent's access list (ACL) may allow other users to write. It overrides the umask but not the mode, so the mode is set.
     """
     if not path.is_dir():
         make_folder(path.parent)

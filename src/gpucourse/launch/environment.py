@@ -22,7 +22,7 @@ _WAYS = {
     "PYTHONUNBUFFERED": "it is always set, so that logs arrive line by line",
     "HOME": "the files of a run are below the home folder of the node",
 }
-"""The variables that only gpucourse may set. Each text says how the value is chosen."""
+"""The variables that only gpucourse may set. Each text explains how the value is chosen."""
 _HELP = "gpucourse run --help lists the options that set it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),

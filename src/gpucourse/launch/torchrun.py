@@ -34,7 +34,7 @@ _OURS = {
     **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
     **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
 }
-"""torchrun's options that only gpucourse may set. Each text says how the value is chosen."""
+"""torchrun's options that only gpucourse may set. Each text explains how the value is chosen."""
 _WITH_VALUE = (
     "--max-restarts",
     "--monitor-interval",

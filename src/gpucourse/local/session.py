@@ -1,4 +1,4 @@
-"""Run one session on a node, a command or a login shell, until its last byte and its exit code have been sent.
+"""Run a command or a login shell on a node, until its last byte and its exit code have been sent.
 
 If the client leaves first, the session's processes are ended (hang-up, terminate, kill), except those of a detached run.
 """

@@ -1,4 +1,4 @@
-"""JSON from outside: limited in bytes, depth, items and numbers, then converted to the requested type."""
+"""Read JSON from outside. It is limited in bytes, depth, items and numbers, and then converted to the requested type."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class OutsideError(ValueError):
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
     """Return the name of a file below a folder, unchanged. Folders in the name are separated by `/`.
 
-    Raises OutsideError unless it is relative text of at most `max_length` characters and `max_parts` parts. Empty parts, `.`,
-    `..`, control characters and characters that UTF-8 cannot encode are refused.
+    Raises OutsideError if it is not text, is not relative, or has more than `max_length` characters or `max_parts` parts. Empty
+    parts, `.`, `..`, control characters and characters that UTF-8 cannot encode are also refused.
     """
     if not isinstance(text, str) or not text:
         raise OutsideError("a file name is empty or is not text")

@@ -77,7 +77,7 @@ class _RefusedYaml(Exception):
 
 
 def read_document(raw: bytes) -> Document:
-    """Read the bytes of a YAML file. Never raises: errors are in `complaints`."""
+    """Read the bytes of a YAML file. Errors are listed in `complaints`, never raised."""
     document = Document()
     if len(raw) > MAX_BYTES:
         document.complaints.append(Complaint((), f"is larger than {MAX_BYTES >> 20} MiB"))

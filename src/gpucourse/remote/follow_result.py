@@ -60,7 +60,7 @@ class FollowResult:
         return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
     def describe_failure(self, end: RankExit) -> str:
-        """Return a sentence that says which rank failed and whether torchrun restarts it."""
+        """Describe in one sentence which rank failed and whether torchrun restarts it."""
         sentence = f"rank {end.rank} on {end.node} failed with exit code {end.code}"
         if self.may_begin_again(end):
             return f"{sentence}; torchrun starts all ranks again (restart {end.restart + 1} of {self.max_restarts})"

@@ -237,7 +237,8 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
 
 
 def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
-    """Return whether an item belongs to the lab or the runs in the request. A person will type its name in a command."""
+    """Return whether an item belongs to the lab or the runs in the request. This is checked because its name becomes part of a
+    command that a person types."""
     if kind == "process":
         return name.isascii() and name.isdigit() and len(name) <= 10
     if kind == "link":

@@ -65,7 +65,7 @@ def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
     """Return host entries for a configuration that also lists other machines.
 
-    Each node also has the name `gpucourse-<module>-<name>`, which two labs of one module share.
+    Each node also has the name `gpucourse-<module>-<name>`, which is not unique if a module has two labs.
     """
     number = inventory.stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number

@@ -17,10 +17,10 @@ REST_S = 1.0
 """The time that a command has to end by itself after it has sent everything that was requested."""
 
 PACE = 16 << 10
-"""The least bytes per second, on average, at which a node must send its answer."""
+"""The lowest average rate at which a node may send its answer, in bytes per second."""
 
 COPY_PACE = 16 << 20
-"""The least bytes per second at which a node must copy the files of a run."""
+"""The lowest rate at which a node may copy the files of a run, in bytes per second."""
 
 MAX_EXTRA_S = 4 * 3600.0
 """The longest time that the bytes of one answer may add to its limit, however many they are."""

@@ -105,7 +105,7 @@ class SshLink:
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side knows."""
+        """Return whether the connection is still open, as far as this side can tell."""
         return self._transport.is_active()
 
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:

@@ -31,8 +31,8 @@ _BESIDE = 4 * _NOTE_BYTES
 """The most bytes that a tar contains besides its files: two notes and the headers."""
 _AFTER_THE_END = 1 << 20
 _BATCH = 256 << 20
-"""The bytes after which a node's files get their names. If the program is killed, only these bytes, or one larger file, must be
-fetched again."""
+"""After so many bytes, a node's files get their names. If the program is killed, at most this many bytes, or one larger file,
+must be fetched again."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 

@@ -100,7 +100,7 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield each name with the digest of the plain file below a folder that it names.
+    """Yield each name with the digest of the plain file that it names in `folder`.
 
     The digest is None if there is no such file, or if the name leads out of the folder: the maker of a bundle wrote these names
     into its seal.

@@ -18,7 +18,7 @@ _RESUME_S, _POLL_S = 3.0, 0.05
 
 @dataclass(frozen=True)
 class SlurmController:
-    """The cluster that commands with this environment reach."""
+    """A Slurm cluster. Commands with this environment reach it."""
 
     environment: Mapping[str, str]
 

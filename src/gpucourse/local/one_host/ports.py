@@ -30,7 +30,7 @@ def choose_ports(
 ) -> dict[str, int]:
     """Return a port for each of `names`: its earlier port if that is still free, otherwise a new one. Raises NoneFree.
 
-    The daemons in `running` keep their ports, because it is these daemons themselves that use them.
+    The daemons in `running` keep their ports: these are in use, but by the daemons themselves.
     """
     reusable = {name: earlier[name] for name in names if name in earlier and (name in running or free(earlier[name]))}
     used_ports = set(reusable.values())

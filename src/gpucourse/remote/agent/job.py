@@ -143,8 +143,8 @@ class Job:
         return limit
 
     def trim_logs(self, limit: int | None) -> None:
-        """Cut every log to its limit. Its writer appends to the file, so it is not disturbed; what it adds is cut off next
-        time."""
+        """Cut every log to its limit. A log's writer appends to the file, so it is not disturbed. Anything that it adds later
+        is cut off next time."""
         for name in os.listdir(self.path("logs")) if limit is not None and self.has("logs") else ():
             path = self.path("logs", name)
             try:

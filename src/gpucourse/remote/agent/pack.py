@@ -169,7 +169,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _spell_out(name: str) -> str:
-    """Return the name with every byte escaped that is not valid UTF-8, because JSON cannot contain such bytes."""
+    """Escape every byte of a name that is not valid UTF-8, because JSON cannot contain such bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -33,7 +33,7 @@ class Controller(JobRefused):
 
 
 class UnknownJob(Controller):
-    """Slurm no longer knows the job in the request."""
+    """Slurm has no record of the job in the request."""
 
 
 def ask(

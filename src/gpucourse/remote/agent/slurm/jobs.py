@@ -47,7 +47,7 @@ def recover(job: Job) -> None:
 
 
 def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
-    """Record jobs for this run's folder that Slurm knows but the run's list lacks, because a submission was interrupted."""
+    """Record jobs for this run's folder that Slurm lists but the run's own list lacks, because a submission was interrupted."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
     for queued in list_queued_jobs(job):
         if queued["job"] in submitted:

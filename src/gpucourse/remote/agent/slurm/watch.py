@@ -26,7 +26,8 @@ _RANK_NOTE = re.compile(
 def look(job: Job) -> list[Row]:
     """Return the current rows. When the last job has ended, record how the run ended.
 
-    If Slurm does not answer, return the rows of the last look. The log says so once, and says once when Slurm answers again.
+    If Slurm does not answer, return the rows of the last look. The log reports this once, and reports once when Slurm answers
+    again.
     """
     with job.holding(jobs.WATCH):
         if job.has("done"):

@@ -135,7 +135,7 @@ def queue(text: str) -> dict[str, Row]:
 def details(text: str) -> dict[str, Row]:
     """Parse the output of `scontrol show job -o`, with one line for each job or task of an array.
 
-    The array's own line stands for its waiting tasks.
+    The array's own line describes its waiting tasks.
     """
     jobs: dict[str, Row] = {}
     for line in text.splitlines():
