@@ -1,3 +1,3 @@
-"""gpucourse: a hands-on GPU course at the command line. Importing the package loads nothing else."""
+"""A hands-on GPU course for the command line. Importing this package imports no other module."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,4 @@
-"""The context of a command: the open workspace, the course's folders, the environment of the process, and the watcher that
-receives progress events. A context never changes: code that needs another watcher uses a new context."""
+"""The context of a command. A context never changes: code that needs another watcher makes a new context."""
 
 from __future__ import annotations
 
@@ -28,7 +27,11 @@ if TYPE_CHECKING:  # these import pydantic or are slow to import, and `status` h
 
 @dataclass(frozen=True)
 class ReviewedWork:
-    """A learner's work that a reviewer has opened: the workspace that stores the judgements, and the learner's key there."""
+    """A learner's work that a reviewer has opened.
+
+    `keeper`: the reviewer's workspace, which stores the judgements.
+    `key`: the learner's key in that workspace.
+    """
 
     keeper: WorkspacePaths
     key: str
@@ -52,11 +55,12 @@ class Opened:
 
 @dataclass(frozen=True)
 class Context:
-    """The context of one command. `stop` is set when the person asks the command to end; `plot_worker` draws its pictures.
+    """The context of one command.
 
-    `reviewed` is set if a reviewer has opened this workspace from a bundle; it is None in the learner's own workspace.
-    `make_transport` makes the transport to the nodes from the workspace's private key file. `targets` lists the names that the
-    settings may contain as the target of new labs; if it is empty, any name is valid.
+    `stop`: set when the user asks the command to end.
+    `reviewed`: None unless a reviewer has opened this workspace from a bundle.
+    `make_transport`: makes the transport to the nodes from the workspace's private key file.
+    `targets`: the targets that the settings may name. If it is empty, any name is valid.
     """
 
     workspace: Workspace
@@ -80,21 +84,21 @@ class Context:
         return replace(self, watch=watch)
 
     def with_label(self, label: str) -> Context:
-        """Return the context for one of several tasks that run in parallel: its watcher receives every event with the label."""
+        """Return a context that adds a label to every event. Tasks that run in parallel use it."""
         from gpucourse.model.event import label_events
 
         return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """Return a context manager that holds the lock of that name (a stack's) for `command`. If another command holds the
-        lock, the watcher is told once which one. Raises StackBusy."""
+        """Return a context manager that holds a stack's lock for `command`. If another command holds it, the watcher receives
+        one warning. Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:
-        """Return a context manager for a block whose failure does not end the command: it becomes a line in the workspace's log
-        and a warning.
+        """Return a context manager that turns a failure of its block into a warning and a line in the workspace's log.
 
-        `part` completes the sentence "could not ..."."""
+        `part`: the end of the sentence "could not ...".
+        """
         return guard(part, lambda: self.paths.log, self._warn)
 
     def _warn(self, text: str) -> None:
@@ -109,7 +113,7 @@ class Context:
 
     @property
     def judge(self) -> Judge:
-        """Return the judge of the learner's parts; `close` ends its process."""
+        """Return the judge of the learner's parts. `close` ends the judge's process."""
         if self.opened.judge is None:
             from gpucourse.judge.client import Judge
 
@@ -117,13 +121,13 @@ class Context:
         return self.opened.judge
 
     def close(self) -> None:
-        """End the process that judges parts, if there is one."""
+        """End the judge's process if it is running."""
         if self.opened.judge is not None:
             self.opened.judge.close()
 
     @property
     def catalog(self) -> Catalog:
-        """Return the course; it is read only once."""
+        """Return the course. It is read only once."""
         if self.opened.catalog is None:
             from gpucourse.course.catalog import load
 
@@ -132,7 +136,7 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """Return the learner's settings; they are read only once."""
+        """Return the learner's settings. They are read only once."""
         if self.opened.settings is None:
             from gpucourse.workspace.settings import read_settings
 

@@ -4,10 +4,10 @@
     ├── UsageError                       2   wrong usage: an unknown name, a value out of range
     │   ├── UnknownName                      with "did you mean"
     │   └── ManifestError                    a file that a person wrote has errors
-    ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
+    ├── MissingError                     3   something that the command needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, or a folder cannot be written
-    │   ├── HomeMissing                      the person has no home folder in which files can be stored
-    │   ├── UntrustedFolder                  a workspace or course of another user, not trusted yet
+    │   ├── HomeMissing                      the user has no home folder in which files can be stored
+    │   ├── UntrustedFolder                  another user owns or may change a workspace or course
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
     │   ├── DamagedFile                      a file of the workspace that cannot be used: kept
     │   ├── CredentialsError                 the cloud does not accept the credentials, or they have expired
@@ -19,7 +19,7 @@
     │   ├── StackBusy                        another command holds this stack
     │   └── CloudError                       the cloud answered with an error
     │       ├── CloudUnreachable             it did not answer
-    │       └── CloudThrottled               it refuses calls as too frequent
+    │       └── CloudThrottled               it rejects calls because they are too frequent
     ├── UnreachableError                 7   a node cannot be reached
     │   ├── NoAnswer                         nothing answers over SSH at its address
     │   ├── OtherHostKey                     a machine with another host key answers at its address
@@ -54,7 +54,12 @@ class ExitCode(IntEnum):
 
 
 class GpucourseError(Exception):
-    """A failure and its remedy. `what`: what happened and where; `hint`: what to type next; `log`: the file to read."""
+    """A failure and its remedy.
+
+    `what`: what happened and where.
+    `hint`: what to type next.
+    `log`: the file to read.
+    """
 
     exit_code = ExitCode.FAULT
     code = "fault"
@@ -66,14 +71,15 @@ class GpucourseError(Exception):
         self.log = log
 
     def tell_of(self, subject: str) -> str:
-        """Return `what`, with `subject` in front of it unless `what` already begins with it."""
+        """Return `what`. If it does not begin with `subject`, put the subject in front of it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
 def suggest(word: str, candidates: Iterable[str], *, cutoff: float = 0.5) -> str:
-    """Return ` Did you mean a or b?` with the known names whose similarity to the word (0 to 1) is at least `cutoff`, nearest
-    first; return an empty string if there are none. Names that are clearly less similar than the nearest one are left out. Case
-    and leading dashes are ignored."""
+    """Return ` Did you mean a or b?` with the known names that are most similar to the word, or an empty string.
+
+    Case and leading dashes are ignored. `cutoff`: names below this similarity (0 to 1) are not suggested.
+    """
     import difflib
 
     matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
@@ -95,7 +101,7 @@ class UsageError(GpucourseError):
 
 
 class UnknownName(UsageError):
-    """A name (of a module, an exercise, a parameter or a run) does not exist; the message suggests similar names."""
+    """There is no module, exercise, parameter or run of that name. The message suggests similar names."""
 
     code = "unknown_name"
 
@@ -117,7 +123,7 @@ class ManifestError(UsageError):
 
 
 class MissingError(GpucourseError):
-    """Something that the command needs is missing; the hint is the command that provides it."""
+    """Something that the command needs is missing. The hint is the command that provides it."""
 
     exit_code = ExitCode.MISSING
     code = "missing"
@@ -130,7 +136,7 @@ class StorageError(MissingError):
 
 
 class HomeMissing(MissingError):
-    """Neither HOME nor the account names a folder in which this person's files can be stored; `/` does not count."""
+    """The user has no home folder in which files can be stored. The folder `/` does not count."""
 
     code = "no_home"
 
@@ -142,7 +148,7 @@ class UntrustedFolder(MissingError):
 
 
 class NewerFormat(MissingError):
-    """The file at `path` has format `version`, and this program reads formats up to `supported`. It was not changed."""
+    """The file at `path` has format `version`, but this program reads formats up to `supported`. The file was not changed."""
 
     code = "newer_format"
 
@@ -155,7 +161,7 @@ class NewerFormat(MissingError):
 
 
 class DamagedFile(MissingError):
-    """A file of the workspace cannot be used, for the reason `why`. It was not changed."""
+    """A file of the workspace cannot be used; `why` is the reason. The file was not changed."""
 
     def __init__(self, path: Path, why: str) -> None:
         self.why = why
@@ -165,13 +171,14 @@ class DamagedFile(MissingError):
 
 
 class CredentialsError(MissingError):
-    """There are no credentials for the cloud, or they are wrong or have expired."""
+    """The credentials for the cloud are missing, wrong or expired."""
 
     code = "credentials"
 
 
 class PermissionRefused(MissingError):
-    """The cloud knows the identity but denies the action. `action` is the missing permission, such as `ec2:RunInstances`."""
+    """The cloud accepts the credentials but denies the action. `action` is the missing permission, such as
+    `ec2:RunInstances`."""
 
     code = "permission"
 
@@ -202,10 +209,11 @@ class InfrastructureError(GpucourseError):
 
 
 class TerraformFailed(InfrastructureError):
-    """Terraform ended with an error; `log` is its whole output.
+    """Terraform ended with an error.
 
-    `summary`, `detail` and `address` are Terraform's own description of its first error, empty if it printed none. `every`
-    lists the descriptions of all its errors, in order.
+    `log`: the file with its whole output.
+    `summary`, `detail`, `address`: Terraform's description of its first error, or empty strings.
+    `every`: the descriptions of all errors, in order.
     """
 
     code = "terraform"
@@ -232,7 +240,7 @@ class StackBusy(InfrastructureError):
 
 
 class CloudError(InfrastructureError):
-    """The cloud answered a call with an error. `cloud_code` and `message` are the cloud's own; `kind` says what they mean."""
+    """The cloud answered a call with an error. `cloud_code` and `message` come from the cloud; `kind` classifies the error."""
 
     code = "cloud"
 
@@ -242,13 +250,13 @@ class CloudError(InfrastructureError):
 
 
 class CloudUnreachable(CloudError):
-    """The cloud's endpoint did not answer: no network, a wrong region, a time-out."""
+    """The cloud's endpoint did not answer, for example because there is no network or the region is wrong."""
 
     code = "cloud_unreachable"
 
 
 class CloudThrottled(CloudError):
-    """The cloud still refuses calls as too frequent after several tries with growing pauses."""
+    """The cloud still rejects calls because they are too frequent, after several tries with growing pauses."""
 
     code = "cloud_throttled"
 
@@ -265,18 +273,17 @@ class NoAnswer(UnreachableError):
 
 
 class OtherHostKey(UnreachableError):
-    """The machine at a node's address presents a different host key from the recorded one. Nothing was sent to it."""
+    """The machine at a node's address has a different host key from the recorded one. Nothing was sent to that machine."""
 
 
 class NodeUntrusted(UnreachableError):
-    """A node sent data that an honest node never sends: damaged, too long, or with an unexpected name. The data was not
-    used."""
+    """A node sent data that an honest node never sends, such as damaged or far too long data. The data was not used."""
 
     code = "node_untrusted"
 
 
 class LeftoverError(GpucourseError):
-    """A destroy left something behind. The lab's record is kept; the message names what is left and says how to remove it."""
+    """A destroy left something behind. The message says what is left and how to remove it; the lab's record is kept."""
 
     exit_code = ExitCode.MAY_BE_BILLED
     code = "leftover"

@@ -35,7 +35,7 @@ def guard(
 
 
 def _write_line(part: str, error: Exception, log: Callable[[], Path]) -> Path | None:
-    """Append the error and its traceback to the log, in one line; return the log, or None if it cannot be written."""
+    """Append the error and its traceback to the log, in one line. Return the log, or None if it cannot be written."""
     import traceback
 
     from gpucourse.outside.names import printable

@@ -1,8 +1,7 @@
 """The only table of GPUs and instance types, `exercises/shared/gpus.json`: to add a GPU, add one entry there.
 
-The exercises read the data sheets from the same file, which is copied to the nodes. The program needs only the part about AWS:
-families, sizes, quotas, prices. It reads the file that ships with the program, never the learner's copy or another course's
-file: authors must not set prices and quotas.
+The exercises read the GPUs' data sheets from the same file. The program reads only the part about AWS, and only from the file
+that ships with it, so that no other course can change prices or quotas.
 """
 
 from __future__ import annotations
@@ -20,10 +19,12 @@ TABLE = Path("exercises") / "shared" / "gpus.json"
 
 @dataclass(frozen=True, kw_only=True)
 class RentedGpu:
-    """A GPU that AWS rents out: its name, its instance types by name, and the sizes of `family` that the course offers.
+    """A GPU that AWS rents out.
 
-    `offered` is empty for a GPU that the course does not offer; `retired` says why AWS no longer has it. `quota` is a key of
-    `Hardware.quotas`.
+    `types`: the instance types, by name.
+    `offered`: the sizes of `family` that the course offers, if it offers any.
+    `retired`: why AWS no longer has the GPU.
+    `quota`: a key of `Hardware.quotas`.
     """
 
     gpu: str
@@ -52,8 +53,11 @@ class RentedGpu:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaFamily:
-    """The instance families that share a vCPU quota, as prefixes of their names, and the quota's (code, name) for each
-    market."""
+    """A vCPU quota and the instance families that share it.
+
+    `families`: prefixes of the families' names.
+    `by_market`: the quota's code and name for each market.
+    """
 
     families: tuple[str, ...]
     by_market: Mapping[Literal["on-demand", "spot"], tuple[str, str]]
@@ -61,7 +65,7 @@ class QuotaFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """The hardware table. `prices` says where and when the `on_demand` and `spot` prices of the types were read."""
+    """The hardware table. `prices`: where and when the on-demand and spot prices were read."""
 
     rented: tuple[RentedGpu, ...]
     quotas: Mapping[str, QuotaFamily]
@@ -83,12 +87,14 @@ class Hardware:
         return tuple(name for rented in self.choosable_gpus for name in rented.startable_types)
 
     def row(self, instance_type: str) -> Mapping[str, Any]:
-        """Return the table's entry for an instance type; an empty mapping if it has none."""
+        """Return the table's entry for an instance type, or an empty mapping if the type is not in the table."""
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
     def quota_of(self, instance_type: str) -> QuotaFamily | None:
-        """Return the quota that an instance type counts against, even if the type is not in the table; the longest matching
-        prefix wins. Return None if no lab of the course can use that quota."""
+        """Return the quota that an instance type counts against, or None if no lab of the course can use that quota.
+
+        The type need not be in the table: the longest matching prefix of its name decides.
+        """
         family = instance_type.split(".", maxsplit=1)[0]
         if family.startswith(("inf", "trn", "dl", "hpc")):
             return None
@@ -110,7 +116,7 @@ def hardware() -> Hardware:
 
 
 def parse_hardware(text: str) -> Hardware:
-    """Parse the text of a table; return the part that the program needs."""
+    """Parse the text of a table. Return only the part that the program needs."""
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(

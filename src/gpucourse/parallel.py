@@ -1,5 +1,4 @@
-"""Running several tasks at the same time, each in a thread. Their number is limited, their results are in the tasks' order, and
-errors and Ctrl-C are handled in one place."""
+"""Run tasks in parallel threads, and handle their errors and Ctrl-C in one place."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _SLICE_S = 0.2
 
 
 def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
-    """Run the tasks; return their results in the tasks' order. If any failed, raise the first error once all have ended."""
+    """Run the tasks and return their results in the tasks' order. If any failed, raise the first error once all have ended."""
     results = try_all(tasks, limit=limit)
     for result in results:
         if isinstance(result, GpucourseError):
@@ -33,13 +32,13 @@ def try_all(
     within_s: float | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[T | GpucourseError]:
-    """Run the tasks, at most `limit` at the same time; return the result or the GpucourseError of each, in the tasks' order.
-    Any other exception is a bug and is raised.
+    """Run the tasks, at most `limit` at the same time. Return the result or the GpucourseError of each task, in order.
 
-    A task that has not ended `within_s` seconds from now is abandoned: its result is CloudUnreachable. Without `on_interrupt`,
-    Ctrl-C raises KeyboardInterrupt immediately, and the threads do not keep the process alive. With `on_interrupt`, Ctrl-C
-    calls `on_interrupt`, waits for the tasks that have begun, and then raises KeyboardInterrupt; a single task runs in the
-    caller's thread, where Ctrl-C arrives.
+    Any other exception is a bug and is raised. Ctrl-C raises KeyboardInterrupt.
+
+    `within_s`: abandon a task that has not ended after so many seconds; its result is CloudUnreachable.
+    `on_interrupt`: on Ctrl-C, call this function and wait for the tasks that have begun. Without it, Ctrl-C does not wait, and
+    the threads do not keep the process alive. With it, a single task runs in the caller's thread, where Ctrl-C arrives.
     """
     results: dict[int, T | GpucourseError] = {}
     faults: list[BaseException] = []

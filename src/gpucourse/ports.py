@@ -1,4 +1,4 @@
-"""The interface to the nodes: what a transport promises. Implementations are one layer up."""
+"""The interface of a transport to the nodes. Implementations are one layer up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.model.node import Node
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """The result of a command that ran to its end on a node. `code` is the shell's exit code; the outputs are raw bytes."""
+    """The result of a command that ran to its end on a node. `code` is the shell's exit code."""
 
     code: int
     stdout: bytes
@@ -20,7 +20,7 @@ class CommandResult:
 
     @property
     def ok(self) -> bool:
-        """Return whether it exited with 0."""
+        """Return whether the command exited with 0."""
         return self.code == 0
 
 
@@ -31,21 +31,21 @@ class Link(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as can be known without asking the peer."""
+        """Return whether the connection is still open, as far as this side can tell."""
         ...
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
-        """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
+        """Run a shell command in the node's home folder and return its result.
 
-        `timeout_s` limits the wait for the next byte or for the exit code. Raises NodeUntrusted if the answer is longer than
-        any honest one, and UnreachableError if the whole answer takes more than twice `timeout_s`.
+        Raises UnreachableError if nothing arrives for `timeout_s`, or if the whole answer takes more than twice as long. Raises
+        NodeUntrusted if the answer is longer than any honest answer.
         """
         ...
 
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
-        Raises UnreachableError after `silence_s` without a byte, and at the end if the exit code is not 0.
+        Raises UnreachableError after `silence_s` without a byte, or at the end if the exit code is not 0.
         """
         ...
 
@@ -58,9 +58,9 @@ class Transport(Protocol):
     """A maker of links to nodes."""
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
-        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError.
+        """Connect to a node and log in. Raises UnreachableError, also if the node's host key is not the recorded one.
 
-        If `shared` names a folder that all machines of a cluster share, commands start in the user's own folder below it, and
-        HOME is that folder.
+        `shared`: a folder that all machines of a cluster share. If it is set, HOME is the user's own folder below it, and
+        commands start there.
         """
         ...

@@ -1,5 +1,5 @@
-"""Write whole files: under a temporary name first, then flushed and renamed. A full disk or a forbidden folder becomes an error
-that says what to do.
+"""Write files as a whole: write under a temporary name, flush, then rename. If the disk is full or a folder cannot be written,
+the error says what to do.
 
 This module also decides where a user's own files belong: never in `/` itself, nor in a home folder that does not exist.
 """
@@ -29,10 +29,10 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 
 
 def find_home(environ: Mapping[str, str], remedy: str) -> Path:
-    """Return the person's home folder: HOME or, if that is unset or empty, the account's.
+    """Return the user's home folder: HOME or, if HOME is unset or empty, the account's home folder.
 
-    Raises HomeMissing if it is not a folder, is closed to the person, or is `/`. The error's hint begins with `remedy`, the
-    command that needs no home.
+    Raises HomeMissing if the user cannot enter that folder, or if it is `/`. The error's hint begins with `remedy`, the command
+    that needs no home folder.
     """
     home_name = environ.get("HOME", "")
     home = Path(home_name or _find_account_home())
@@ -53,7 +53,7 @@ def _find_account_home() -> str:
 
 
 def find_login() -> str:
-    """Return the person's login name, or their user ID if it has no account, as in containers."""
+    """Return the user's login name, or the user ID if it has no account, as in containers."""
     import getpass
 
     try:
@@ -63,7 +63,7 @@ def find_login() -> str:
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:
-    """Return the StorageError for a disk error at `path`; None if the error is of another kind."""
+    """Return the StorageError for a disk error at `path`, or None for any other kind of error."""
     if error.errno in _NO_SPACE:
         return StorageError(
             f"no space left to write {path}",
@@ -93,8 +93,10 @@ def storing(path: Path | str) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents. No other user may write to them, even if the access list (ACL) of a parent allows
-    it: an ACL overrides the umask, but not the mode. Raises OSError."""
+    """Make a folder and its missing parents, which no other user may write to. Raises OSError.
+
+    A parent's access list (ACL) may allow other users to write. It overrides the umask but not the mode, so the mode is set.
+    """
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o755, exist_ok=True)
@@ -102,8 +104,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """Yield a binary file that gets its name only if the block ends without an error: it is written under a temporary name,
-    synced and renamed."""
+    """Yield a binary file with a temporary name. If the block raises no error, sync the file and rename it to `path`."""
     import tempfile
 
     with storing(path):
@@ -122,15 +123,17 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 
 
 class FileBatch:
-    """Files that get their names together: each is written aside, one sync stores them all, then each is renamed.
+    """Files that are written under temporary names, stored by one sync, and then renamed.
 
-    A file that has its name is therefore complete, even after a power cut, without an fsync for each file. If the program is
-    killed, the next batch with the same folder removes the files that were left aside.
+    A file with its final name is complete, even after a power cut, and needs no fsync of its own. If the program is killed, the
+    next batch with the same folder removes the temporary files.
     """
 
     def __init__(self, aside: Path) -> None:
-        """Prepare a batch. `aside`: a folder for this batch alone, on the same disk as its files; it exists only while it
-        contains files. Files that an earlier program left there are removed."""
+        """Prepare a batch and remove files that an earlier program left in `aside`.
+
+        `aside`: a folder for this batch alone, on the same disk as its files. It exists only while it contains files.
+        """
         self._aside = aside
         self._waiting: dict[str, tuple[Path, bool]] = {}
         self._count = self.bytes = 0
@@ -143,10 +146,9 @@ class FileBatch:
     def write(
         self, target: str, pieces: Iterable[bytes | memoryview], *, mode: int = 0o644, changed_ns: int | None = None
     ) -> str:
-        """Write the content of the future file `target`, whose folder exists; return its sha256. `changed_ns`: its modification
-        time.
+        """Write the content of `target` under a temporary name and return its sha256. The folder of `target` must exist.
 
-        Raises StorageError, also if the disk does not accept a file of that name.
+        `changed_ns`: the modification time. Raises StorageError, also if the disk does not accept a file of that name.
         """
         with storing(target):
             is_new = not _exists(target)
@@ -172,13 +174,13 @@ class FileBatch:
         return digest.hexdigest()
 
     def drop(self, target: str) -> None:
-        """Remove a file, whether or not it has its name already."""
+        """Remove a file of this batch, whether it has its temporary or its final name."""
         path, _ = self._waiting.pop(target, (Path(target), False))
         path.unlink()
 
     def commit(self) -> dict[str, OSError]:
-        """Store all files on the disk and give each its name. Return the files whose names the disk does not accept, each with
-        the error; these files are gone. Raises StorageError."""
+        """Sync all files and rename them. Return the error for each name that the disk does not accept; those files are lost.
+        Raises StorageError."""
         errors_by_file: dict[str, OSError] = {}
         try:
             if self._waiting:
@@ -197,7 +199,7 @@ class FileBatch:
 
 
 def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
-    """Rename a file; return the error if the disk does not accept that name. Raises StorageError for every other reason."""
+    """Rename a file; return the error if the disk does not accept that name. Raises StorageError for any other failure."""
     with storing(target):
         try:
             if is_new and _exists(target):  # the disk treats two different names as the same
@@ -211,8 +213,7 @@ def _give_name(path: Path, target: str, *, is_new: bool) -> OSError | None:
 
 
 def find_shortage(folder: Path) -> str:
-    """Return a sentence if the folder's disk has less free space than the reserve, in which case nothing is collected;
-    otherwise return an empty string."""
+    """Return a sentence if the folder's disk has less free space than the reserve; otherwise return an empty string."""
     import shutil
 
     free = shutil.disk_usage(folder).free
@@ -223,7 +224,8 @@ def find_shortage(folder: Path) -> str:
 
 
 class DiskSpace:
-    """The free space of one disk, which the outputs of all nodes fill at the same time, minus what is about to be written."""
+    """The free space of one disk, minus the bytes that are reserved for outputs. Several nodes fill the disk at the same
+    time."""
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
@@ -251,7 +253,7 @@ class DiskSpace:
 
 
 def sync_files(paths: Sequence[Path | str]) -> None:
-    """Wait until these files, all on one file system, are on the disk; use a single call for all of them if the system has one.
+    """Wait until these files, all on one file system, are on the disk. On Linux, a single call syncs all of them.
 
     Raises OSError if the disk refuses.
     """
@@ -268,7 +270,7 @@ def sync_files(paths: Sequence[Path | str]) -> None:
 
 @cache
 def _load_syncfs() -> Callable[[int], int] | None:
-    """Return Linux's syncfs, which Python does not offer; None if the system has none."""
+    """Return Linux's syncfs, which Python does not provide, or None on other systems."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes

@@ -1,4 +1,4 @@
-"""Quantities with units, parsed and printed: bytes, durations, ages. Decimal units for bandwidth, binary for sizes."""
+"""Parse and print bytes, durations and times. Bandwidths have decimal units, sizes have binary units."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def now_utc(timespec: str = "seconds") -> str:
-    """Return the current time in the records' format: ISO 8601 in UTC, with whole seconds. A finer `timespec` shows the order
-    of two events."""
+    """Return the current time as records contain it: ISO 8601 in UTC. A finer `timespec` shows the order of two events."""
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
@@ -69,7 +68,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def later(moment: str, seconds: float) -> str:
-    """Return the time that is `seconds` after a recorded one, in the records' format."""
+    """Add seconds to a recorded time. Return the new time in the same format."""
     return (datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 

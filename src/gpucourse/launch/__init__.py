@@ -1,1 +1,1 @@
-"""Turns an exercise, an inventory and parameters into a launch plan: pure, so that `--dry-run` prints what will happen."""
+"""Make a launch plan from an exercise, an inventory and parameters. Nothing is changed, so `--dry-run` can print the plan."""

@@ -1,7 +1,7 @@
-"""Faults for drills: a fault changes what the nodes are asked to do, never the learner's script.
+"""Inject faults for drills. The learner's script never changes.
 
-A wrong world size is a change of the command. A killed or a slow rank and a busy port need a process on the node: its agent
-receives an order (`plan_faults`), which appears in no log.
+A wrong world size changes the command. The other faults need a process on the node: to kill or slow a rank, or to block a port,
+its agent receives an order (`plan_faults`), which appears in no log.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ LIMIT_S = 240.0
 
 
 def object_to_plan(plan: LaunchPlan) -> UsageError | None:
-    """Return why this run cannot be a drill; None if it can."""
+    """Return why this run cannot be a drill, or None if it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(
-            "break drills run on simulated nodes only: what is broken there costs nothing",
+            "drills run only on simulated nodes, where a fault costs nothing",
             hint="gpucourse deploy 3 --target local",
         )
     if not find_traits(plan.launcher).drills:
         return make_ranks_error(plan.exercise, plan.launcher)
     if plan.world_size < 2:
-        return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)
+        return UsageError(f"{plan.exercise} would start only one rank, but a drill needs at least two", hint=retry)
     return None
 
 
 def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
-    """Return the error for an exercise whose processes never meet, so that it cannot be a drill. `in_code`: whether an error
-    can be put into the exercise's code instead."""
+    """Return the error for an exercise that cannot be a drill because its processes never meet.
+
+    `in_code`: whether a fault can be put into the exercise's code instead.
+    """
     ranks = "take an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
@@ -47,7 +49,7 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """Return the plan with the fault in it (as far as a command can contain it), and with timeouts short enough for a drill."""
+    """Return the plan with timeouts that are short enough for a drill, and with the fault if a command can contain it."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
@@ -71,7 +73,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """Return what the agent of each node has to do, by the node's name; empty if the command contains the fault already."""
+    """Return the order for each node's agent, by the node's name. It is empty if the command already contains the fault."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:
@@ -81,13 +83,15 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
 
 
 def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command without torchrun's restarts, which would repair what the learner should see. Everything after the
-    wrapper's placeholder belongs to the script."""
+    """Return the command without torchrun's restarts, which would repair the failure that the learner should see.
+
+    The words after the wrapper's placeholder belong to the script.
+    """
     place = argv.index(RANK)
     return (*(word for word in argv[:place] if not word.startswith(RESTARTS_OPTION)), *argv[place:])
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:
-    """Return the command, changed so that its ranks see this variable, whatever their launcher sets."""
+    """Return the command, changed so that its ranks receive this variable even if their launcher sets it."""
     place = command.argv.index(RANK) + 1
     return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

@@ -1,4 +1,4 @@
-"""The environment of a rank: nothing important is left to a default that differs from machine to machine."""
+"""Make the environment of a rank. Every important variable is set, because defaults differ from machine to machine."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _WAYS = {
     "LOCAL_WORLD_SIZE": "gpucourse run --procs 2",
     "GROUP_WORLD_SIZE": "gpucourse run --nodes 2",
     "ROLE_WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
-    "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: the first",
+    "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: it is always the first node",
     "MASTER_PORT": "gpucourse chooses a free port; the range is rendezvous_ports in gpucourse.yaml",
-    "PYTHONUNBUFFERED": "it is always set: logs arrive line by line",
+    "PYTHONUNBUFFERED": "it is always set, so that logs arrive line by line",
     "HOME": "the files of a run are below the home folder of the node",
 }
-"""The variables that only gpucourse may set, and what determines their values."""
+"""The variables that only gpucourse may set. Each text explains how the value is chosen."""
 _HELP = "gpucourse run --help lists the options that set it"
 _OWN_STARTS = {
     **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
     **dict.fromkeys(
         ("SLURM_", "SBATCH_"),
-        "export it in ~/.bashrc on the node that accepts jobs, where Slurm's commands read it; or write an #SBATCH line in a "
-        "batch file of your own; a partition for one run of module 2: --set partition=NAME",
+        "export it in ~/.bashrc on the node that accepts jobs, where Slurm's commands read it, or put an #SBATCH line in your "
+        "own batch file. To choose a partition for a single run of module 2, use --set partition=NAME",
     ),
-    "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
+    "PET_": "torchrun also reads its options from it: gpucourse run --torchrun '--max-restarts=2'",
 }
 
 
@@ -46,10 +46,10 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """Return the variables that set the network interface for collectives. By default, gloo binds to the address that the
-    host's name resolves to.
+    """Return the variables that set the network interface for collectives. By default, gloo uses the address that the host's
+    name resolves to.
 
-    `nccl` has the additional variables for NCCL, which are needed only if there are GPUs.
+    `nccl`: additional variables for NCCL, which are needed only if there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
@@ -57,11 +57,13 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
 
 
 def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Read the words after each --env: return the values, by name, and the names whose values are copied from `local`, this
-    computer's environment, when the run starts.
+    """Read the words after each --env. Return the values that were typed, by name, and the names that were typed without a
+    value.
 
-    Raises UsageError for a word that is not a name, for a name that was typed twice, is not set here or is set by gpucourse,
-    and for a value that is not text.
+    Variables without a typed value are copied from `local`, this computer's environment, when the run starts.
+
+    Raises UsageError if a word is not a name, if a name was typed twice, is not set here or is set by gpucourse, or if a value
+    is not text.
     """
     values: dict[str, str] = {}
     names: list[str] = []
@@ -83,7 +85,7 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
 
 
 def _check_text(name: str, value: str) -> str:
-    """Return the value, which the files of the run will contain. Raises UsageError for bytes that are not text."""
+    """Return the value, which the files of the run will contain. Raises UsageError if it is not text."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -95,7 +97,7 @@ def _check_text(name: str, value: str) -> str:
 
 
 def _refuse_name(name: str) -> None:
-    """Refuse a name that no variable can have, and one that gpucourse sets. Raises UsageError."""
+    """Raise UsageError if no variable can have that name, or if gpucourse sets the variable."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"

@@ -1,4 +1,4 @@
-"""The interface of a launcher: it makes a launch plan from a request and facts about the nodes. Each subclass has its own
+"""The interface of a launcher, which makes a launch plan from a request and facts about the nodes. Each subclass has its own
 file."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """The facts that were looked up on a node before planning: processor cores, and the interface that leads to the other
+    """The facts about a node that were looked up before planning. `interface` is the network interface that leads to the other
     nodes."""
 
     cores: int
@@ -28,8 +28,11 @@ class NodeFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LabFacts:
-    """The facts that were looked up in a lab before planning: the facts about each node, by its name, and a free port of the
-    first node."""
+    """The facts about a lab that were looked up before planning.
+
+    `nodes`: the facts about each node, by its name.
+    `port`: a free port of the first node.
+    """
 
     nodes: Mapping[str, NodeFacts]
     port: int
@@ -37,10 +40,15 @@ class LabFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """The facts that were looked up in a cluster before planning. `module`: the module of its lab. `partition`: empty for the
-    default. `nodes`: the nodes of each job. `threads`: how many threads a process may use (None: the job itself finds out).
-    `gpus`: the GPUs of each node for a job (0 if there are none). `python`: the interpreter on the nodes (empty: the
-    head's)."""
+    """The facts about a cluster that were looked up before planning.
+
+    `module`: the module of its lab.
+    `partition`: empty for the default partition.
+    `nodes`: the number of nodes of each job.
+    `threads`: how many threads a process may use. If it is None, the job itself finds out.
+    `gpus`: the number of GPUs that a job gets on each node.
+    `python`: the interpreter on the nodes. If it is empty, they use the head's.
+    """
 
     module: str
     partition: str
@@ -52,8 +60,11 @@ class ClusterFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenBatch:
-    """A batch file that the learner wrote as a part of an exercise. `name` is the file's name without its ending; `tasks` is
-    the number of tasks of its array, 0 if it has no array."""
+    """A batch file that the learner wrote as a part of an exercise.
+
+    `name`: the file's name without its ending.
+    `tasks`: the number of tasks of its array, or 0 if it has no array.
+    """
 
     name: str
     text: str
@@ -62,8 +73,10 @@ class WrittenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class TorchrunOptions:
-    """torchrun's own options as they were typed, one word each (`--role=trainer`). `max_restarts` is separate, because the
-    nodes need it; it is None if it was not typed."""
+    """torchrun's own options as they were typed, one word each, such as `--role=trainer`.
+
+    `max_restarts`: the typed number, or None. It is separate because the nodes need it.
+    """
 
     words: tuple[str, ...] = ()
     max_restarts: int | None = None
@@ -71,10 +84,14 @@ class TorchrunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """The learner's request, resolved: the parameters with their values, and the script's arguments in order. `typed` has the
-    names of the parameters that were typed, and of the options nodes and timeout if they were. `written_batch` is submitted in
-    place of the course's own file. `environment` overrides what would be set otherwise; the variables in `handed_on` receive
-    their values when the run starts."""
+    """The learner's request, with a value for each parameter.
+
+    `arguments`: the script's arguments, in order.
+    `environment`: variables that override the launcher's own.
+    `handed_on`: variables that receive their values when the run starts.
+    `typed`: the names of the parameters that were typed, and `nodes` and `timeout` if these options were typed.
+    `written_batch`: the file that is submitted instead of the course's own file.
+    """
 
     exercise: Exercise
     launcher: str
@@ -98,19 +115,25 @@ F = TypeVar("F", LabFacts, ClusterFacts)
 
 
 class Launcher(LauncherTraits, ABC, Generic[F]):
-    """A way to start the processes of a run. To add a launcher, write a subclass in its own file, and add a line to `LAUNCHERS`
-    (`model/launchers.py`)."""
+    """A way to start the processes of a run.
+
+    To add a launcher, write a subclass in its own file, and add a line to `LAUNCHERS` (`model/launchers.py`).
+    """
 
     name: ClassVar[str]
 
     @abstractmethod
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F) -> LaunchPlan:
-        """Return the plan for these nodes, the first of which is the head. No node is asked, so that `--dry-run` can print the
+        """Return the plan for these nodes; the first one is the head. No node is asked, so that `--dry-run` can print the
         plan."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed; None if it can. `torchrun`: torchrun's own options. `handed_on`:
-        the variables whose values no file may contain. `profile`: whether a profiler was requested."""
+        """Return why this launcher cannot do what was typed, or None if it can.
+
+        `torchrun`: torchrun's own options.
+        `handed_on`: variables whose values no file may contain.
+        `profile`: whether a profiler was requested.
+        """
         del handed_on, profile
         if not torchrun:
             return None

@@ -1,4 +1,5 @@
-"""The other files that a learner's script needs: the modules in its folder that it imports, and the files named with --with."""
+"""Find the other files that a learner's script needs: the modules that it imports from its folder, and the files named with
+--with."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from gpucourse.outside.names import OutsideError
 MAX_FILES = 5000
 MAX_BYTES = 1 << 20
 MAX_SOURCE_BYTES = 16 << 20
-"""A larger file is not searched: no person wrote it."""
+"""The largest file that is searched. No person writes a larger one."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 """The endings of files in which other files may be mentioned."""
@@ -38,8 +39,11 @@ def find_module(name: str, root: Path) -> Path:
 
 
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
-    """Return the folder that becomes the node's working folder: the script's own folder, or the outermost folder of `--with`
-    that contains the script and is the current folder or below it."""
+    """Return the folder that becomes the node's working folder.
+
+    This is the outermost folder named with `--with` that contains the script, or else the script's own folder. Folders above
+    the current folder do not count.
+    """
     folder, current = script.resolve().parent, Path.cwd()
     places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]
     return min([folder, *places], key=lambda place: len(place.parts))
@@ -47,11 +51,13 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
     """Return the modules and packages in the script's folder that it imports, directly or through other modules, by their paths
-    in `base`. If the script is the `module` of `base`, its imports are looked up there, and its own packages are among the
-    results.
+    in `base`.
 
-    The imports are found by reading the files, not by running them: a module that is imported by a computed name must be named
-    with `--with`. A file that does not parse counts as a file without imports; Python on the node reports the error.
+    `module`: the script's module name in `base`, if it is run as a module. Then the imports are looked up in `base`, and the
+    script's own packages are among the results.
+
+    The files are read, not run. A module that is imported by a computed name must be named with `--with`. A file that does not
+    parse counts as a file without imports; Python on the node reports the error.
     """
     script = script if module else script.resolve()
     base = base or script.parent
@@ -69,10 +75,10 @@ def find_imports(script: Path, base: Path | None = None, module: str = "") -> li
 
 
 def find_mentioned_files(script: Path) -> list[Upload]:
-    """Return the files in the script's folder and below whose paths are words in a shell script, as in `python train.py` and
-    `sbatch next.sh`, and the files that these need.
+    """Return the files in or below the script's folder that a shell script mentions, as in `python train.py`, and the files
+    that these need.
 
-    A file larger than MAX_BYTES must be named with `--with`: it may be data that is on the nodes already.
+    A file larger than MAX_BYTES must be named with `--with`, because it may be data that is already on the nodes.
     """
     root = script.resolve().parent
     mentioned: dict[str, Path] = {}
@@ -88,9 +94,10 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 
 
 def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:
-    """Return the files and folders of `--with`. Those below `base` keep their place; others are put under their own name.
+    """Return the files that `--with` names, and the files in the folders that it names.
 
-    Raises UsageError for a path that does not exist, and for a folder with too many files.
+    Files below `base` keep their path there. Other files and folders are put under their own name. Raises UsageError if a path
+    does not exist, or if a folder has too many files.
     """
     uploads: list[Upload] = []
     for extra_path in extra:
@@ -118,7 +125,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
 
 
 def _locate(path: Path) -> Path:
-    """Return the absolute path of a typed path. Links are not resolved: a link keeps its own name, and leads to its target."""
+    """Return the absolute path of a typed path. Links are not resolved, so that a link keeps its own name."""
     return Path(os.path.normpath(Path.cwd() / path))
 
 

@@ -1,5 +1,5 @@
-"""A learner's batch file: sbatch receives it unchanged, and only the options that are needed to follow it are added to the
-command."""
+"""Submit a learner's batch file. sbatch receives the file unchanged; the command only adds the options that are needed to
+follow it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 MAX_TASKS = 10_000
-"""The limit for the tasks of an array that is followed; Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
+"""The most tasks of an array that can be followed. Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
 
 MAX_BYTES = 4 << 20
-"""sbatch itself accepts no larger file (max_script_size)."""
+"""The largest batch file. sbatch itself accepts no larger one (max_script_size)."""
 
 _PARTS = re.compile(r"(?:het|pack)job\b")
 _READ_BYTES = 1 << 16  # the beginning of a file for sbatch is shorter
@@ -34,8 +34,11 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """A batch file and the requests in its #SBATCH lines. `tasks` are the numbers of an array's tasks, of which `at_once` may
-    run at a time (0: as many as fit)."""
+    """A batch file and the requests in its #SBATCH lines.
+
+    `tasks`: the numbers of an array's tasks.
+    `at_once`: how many of them may run at a time, or 0 if there is no limit.
+    """
 
     text: str
     options: SlurmOptions
@@ -43,15 +46,18 @@ class OwnBatch:
     at_once: int = 0
 
     def read_option(self, name: str) -> str:
-        """Return the value of an option in the file; empty if the file does not have it."""
+        """Return the value of an option in the file, or an empty string if the file does not have the option."""
         return self.options.values.get(name, "")
 
 
 @dataclass(frozen=True)
 class ScriptKind:
-    """The kind of a script, by its beginning and its name. `is_python`: its first line names Python, or it names no program and
-    the script's name ends in .py. `is_batch`: it begins with #! and has lines with #SBATCH, or is named job.sbatch or
-    job.slurm. `is_shell`: it is for a shell, and contains nothing for sbatch."""
+    """The kind of a script, by its beginning and its name.
+
+    `is_python`: its first line names Python, or the line names no program and the script's name ends in .py.
+    `is_batch`: it begins with #! and has lines with #SBATCH, or its name ends in .sbatch or .slurm.
+    `is_shell`: it is for a shell, and contains no lines for sbatch.
+    """
 
     is_python: bool
     is_batch: bool
@@ -59,7 +65,7 @@ class ScriptKind:
 
 
 def read_kind(script: Path) -> ScriptKind:
-    """Return the kind of a script; one that cannot be read is judged by its name."""
+    """Return the kind of a script. A script that cannot be read is judged by its name."""
     text = _read_beginning(script)
     first = text.partition("\n")[0].rstrip("\r")
     names_program = first.startswith("#!")
@@ -70,17 +76,19 @@ def read_kind(script: Path) -> ScriptKind:
 
 
 def make_shell_script_error(script: Path) -> UsageError:
-    """Return the refusal of a shell script, which neither Python nor torchrun can start."""
+    """Return the error for a shell script, which neither Python nor torchrun can start."""
     return UsageError(
         f"{script} is a shell script without lines for sbatch (#SBATCH, above the first command): --script starts Python, "
         "or hands a batch file to sbatch",
-        hint=f"gpucourse run --script {script} --launcher slurm makes it a job; or name the Python script that it starts",
+        hint=f"gpucourse run --script {script} --launcher slurm makes it a job. Or name the Python script that it starts",
     )
 
 
 def read(script: Path) -> OwnBatch:
-    """Read the file and its requests. Raises UsageError for a heterogeneous job, for an array with more than MAX_TASKS tasks,
-    and for a file that cannot be read."""
+    """Read the file and its requests.
+
+    Raises UsageError for a heterogeneous job, for an array with more than MAX_TASKS tasks, and for a file that cannot be read.
+    """
     try:
         content = read_named(script, MAX_BYTES)
         text = content.decode()
@@ -122,9 +130,12 @@ def plan(
     module: str,
     login: str = "",
 ) -> LaunchPlan:
-    """Return the launch plan for a batch file. `nodes`, `partition` and `time_s` are what the learner typed, if anything. They
-    override the file, and so does `login`, the partition that the login sets; `default` is the partition of jobs that name
-    none."""
+    """Return the launch plan for a batch file.
+
+    `nodes`, `partition`, `time_s`: the values that the learner typed, if any. They override the file.
+    `login`: the partition that the login sets. It also overrides the file.
+    `default`: the partition of jobs that name no partition.
+    """
     options = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -162,8 +173,10 @@ def plan(
 
 
 def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the option that passes these variables to a job, if the job's file lists the variables to export; by default,
-    sbatch exports all of them."""
+    """Return the option that passes these variables to a job, if the job's file lists the variables to export.
+
+    By default, sbatch exports all variables, so no option is needed.
+    """
     words = batch.read_option("export").split(",")
     if words == [""] or not names or "ALL" in words:
         return ()
@@ -186,11 +199,10 @@ def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
 
 
 def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
-    """Return the error file to look for when the job has ended, and the options of sbatch that make it possible to follow the
-    job's output.
+    """Return the error file to look for when the job has ended, and sbatch's options for following the job's output.
 
-    Errors join the output if the batch file puts both into one file, or if it names an error file outside the run's folder: the
-    folder of that file may not exist, and Slurm would then end the job without a message.
+    Errors join the output if the file puts both into one file, or if its error file is outside the run's folder. The folder of
+    such a file may not exist, and Slurm would then end the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
     output_options = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file

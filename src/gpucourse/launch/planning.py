@@ -1,4 +1,4 @@
-"""The common part of several launchers' plans: the numbers of nodes and processes, and one command for each node."""
+"""The common part of several launchers' plans: the numbers of nodes and processes, and the command of each node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
 
 REHEARSAL = "dry-run"  # the id of a run that is only planned so far
 RANK = "{rank}"
-"""The placeholder that a node's agent replaces with the wrapper, which writes a separate log for each rank."""
+"""The placeholder in a command. A node's agent replaces it with the wrapper that writes a separate log for each rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class RankLauncher(Launcher[LabFacts]):
         """Return the argument list of the command that one node starts, and the variables that this launcher sets."""
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: LabFacts) -> LaunchPlan:
-        """Return the launch plan: one command for each node, with every address, interface, timeout and thread count set
+        """Return the launch plan, with one command for each node. Every address, interface, timeout and thread count is set
         explicitly."""
         launch = request.exercise.launch
         mode: Mode = nodes[0].mode
@@ -76,8 +76,10 @@ def make_plan(
     batch: Batch | None = None,
     max_restarts: int = 0,
 ) -> LaunchPlan:
-    """Return the launch plan of these commands. `port`: the port of the first node at which their ranks meet; 0 if they do not
-    meet."""
+    """Return the launch plan of these commands.
+
+    `port`: the port of the first node at which the ranks meet, or 0 if they do not meet.
+    """
     head = commands[0].node
     return LaunchPlan(
         run_id=REHEARSAL,
@@ -101,7 +103,7 @@ def make_plan(
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:
-    """Check that an exercise runs on that many nodes. Raises UsageError, with the nearest number that works."""
+    """Check that an exercise runs on that many nodes. Raises UsageError, which names the nearest valid number."""
     low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
     if not low <= nodes <= high:
         span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"
@@ -112,7 +114,7 @@ def check_count(exercise: Exercise, nodes: int) -> None:
 
 
 def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None, module: str) -> tuple[Node, ...]:
-    """Return the nodes that take part, head first. Raises UsageError with the command that fixes it."""
+    """Return the nodes that take part; the first is the head. Raises UsageError with the command that fixes it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = requested if requested is not None else min(launch.nodes, deployed)
     check_count(exercise, count)
@@ -126,7 +128,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
-    """Return how often torchrun may restart all ranks. For a learner's own script, this is the number that was typed, or 0."""
+    """Return how often torchrun may restart all ranks. For a learner's own script, return the typed number, or 0."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
     restarts: object = request.exercise.launch.restarts
@@ -136,8 +138,11 @@ def max_restarts_of(request: LaunchRequest) -> int:
 
 
 def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
-    """Return how many processes run on a node: one for each of its `gpus`, a fixed number, or the number that the learner set.
-    `local`: whether the nodes are simulated."""
+    """Return how many processes run on a node: one for each GPU, a fixed number, or the number that the learner set.
+
+    `gpus`: the node's number of GPUs.
+    `local`: whether the nodes are simulated.
+    """
     if request.processes is not None:
         return request.processes
     value: object = request.exercise.launch.procs_per_node

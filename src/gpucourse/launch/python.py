@@ -1,4 +1,4 @@
-"""The python launcher: one process for each node, with the rank variables set as torchrun would."""
+"""The python launcher: one process for each node, with the rank variables that torchrun would set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpucourse.model.node import Node
 
 
 class Python(RankLauncher):
-    """Python itself, on each node."""
+    """The launcher that starts Python on each node."""
 
     name = "python"
     title = "one process on each node"

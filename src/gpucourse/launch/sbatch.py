@@ -1,5 +1,5 @@
-"""The text of a file for sbatch, with a sentence above every line that is not plain shell. The file also works if a person
-submits it by hand."""
+"""Write the text of a file for sbatch, with a sentence above every line that is not plain shell. A person can also submit the
+file by hand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
-    """The content of one file. `nodes`, `tasks` (per node) and `gpus` (per node) are requested from Slurm. `array` is the
-    array's range, such as 0-3%2, or empty; `partition` may be empty. `environment` is exported; the variables in `handed_on`
-    keep the values that sbatch passes on. Without `threads`, the job counts its cores."""
+    """The content of one file.
+
+    `nodes`: the number of machines.
+    `tasks`, `gpus`: the numbers of processes and GPUs on each machine.
+    `array`: the array's range, such as 0-3%2, or empty.
+    `partition`: the partition, or empty.
+    `environment`: variables to export.
+    `handed_on`: variables that keep the values that sbatch passes on.
+    `threads`: the threads of each process. If it is None, the job counts its cores.
+    """
 
     title: str
     name: str
@@ -30,7 +37,7 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Return whether the job receives one of these variables, so that no line has to find its value."""
+        """Return whether the job receives one of these variables. If it does, no line has to find the value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
@@ -46,7 +53,8 @@ def render(job: SbatchJob) -> str:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads: it sets what the course's own file sets by itself."""
+    """Return the text of setup.sh, which a learner's batch file reads. It makes the settings that the course's own file
+    contains."""
     folder = job.command[0].rpartition("/")[0]
     path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
     lines = [
@@ -63,8 +71,8 @@ def render_setup(job: SbatchJob) -> str:
 
 
 def time_limit(seconds: float) -> str:
-    """Return the time in the form of --time: `00:10:00`, `1-02:00:00`. Slurm counts in minutes, so the time is rounded up to
-    the next minute."""
+    """Return the time as --time expects it, such as `00:10:00` or `1-02:00:00`, rounded up to the next minute, because Slurm
+    counts in minutes."""
     minutes = max(1, math.ceil(seconds / 60))
     days, day_minutes = divmod(minutes, 24 * 60)
     return f"{f'{days}-' if days else ''}{day_minutes // 60:02d}:{day_minutes % 60:02d}:00"
@@ -86,15 +94,15 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        array_reason = "One task for each of these numbers; at most as many run at once as the number after %."
+        array_reason = "One task for each of these numbers. A number after % limits how many of them run at once."
         requests.append((array_reason, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
-        requests.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
+        requests.append(("On each machine, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
         if job.tasks > 1:
-            requests.append(("CPU cores for them.", f"--cpus-per-task={job.tasks}"))
+            requests.append(("CPU cores for these processes.", f"--cpus-per-task={job.tasks}"))
     else:
-        requests.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
+        requests.append(("How many processes srun starts on each machine.", f"--ntasks-per-node={job.tasks}"))
     if job.gpus:
         requests.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     requests += [
@@ -112,14 +120,14 @@ def _requests(job: SbatchJob) -> str:
 
 
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
-    """Return the lines that record the code with which the script ends.
+    """Return the lines that record the script's exit code.
 
-    When a signal ends bash, it runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
+    When a signal ends bash, bash runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
     into the queue still has the record of its first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (
-        "# A note of how it ended, because after some minutes Slurm forgets a job: its exit code, or 143 after a signal.",
+        "# Record the job's exit code, or 143 after a signal, because Slurm forgets a job after some minutes.",
         f'rm -f "$SLURM_SUBMIT_DIR/ended-{number}"',
         "trap 'exit 143' TERM INT HUP USR1 USR2 XCPU",
         f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',
@@ -162,8 +170,8 @@ def _spread(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
-        "# --kill-on-bad-exit: when one process fails, the others are ended; they would wait for it until the time limit.\n"
+        "# srun starts the command on every machine at once and numbers the processes. torch reads these variables.\n"
+        "# --kill-on-bad-exit: when one process fails, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
@@ -175,13 +183,13 @@ def _spread(job: SbatchJob) -> str:
 
 
 def _elastic(job: SbatchJob) -> str:
-    """Return the commands for one torchrun on each machine. Its own messages go to the job's output; each rank has one log,
+    """Return the commands for one torchrun on each machine. torchrun's messages go to the job's output. Each rank has one log,
     which continues after a restart."""
     cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# Each rank has its own log, with a line before each new life, and a note of each life and how it ended.\n"
+        "# Each rank has its own log, with a line before each restart. Its start and its end are recorded in ranks/.\n"
         'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
         'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
         "# shellcheck disable=SC2016\n"
@@ -197,8 +205,8 @@ def _elastic(job: SbatchJob) -> str:
         '  exit "$code"\n'
         "'\n"
         "\n"
-        "# srun starts one torchrun on every machine, which starts the ranks there, and all of them again when one fails.\n"
-        "# --kill-on-bad-exit: when one torchrun gives up, the others are ended; they would wait for it until the time limit.\n"
+        "# srun starts one torchrun on every machine. torchrun starts the ranks, and restarts all of them when one fails.\n"
+        "# --kill-on-bad-exit: when one torchrun gives up, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         f"srun --export=ALL --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
         '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'

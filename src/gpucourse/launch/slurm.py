@@ -1,4 +1,4 @@
-"""The Slurm launcher: turns a request into files for sbatch. Pure, so that `--dry-run` prints what will be submitted."""
+"""The Slurm launcher: make files for sbatch from a request. Nothing is changed, so `--dry-run` can print the files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUBMIT = ("sbatch", "--parsable")
 
 
 class Slurm(Launcher[ClusterFacts]):
-    """A batch job: files for sbatch, submitted on the node that accepts jobs."""
+    """The launcher of batch jobs. It makes files for sbatch, which are submitted on the node that accepts jobs."""
 
     name = "slurm"
     title = "a batch job"
@@ -31,7 +31,7 @@ class Slurm(Launcher[ClusterFacts]):
     takes_batch_files = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why Slurm cannot do what was typed: jobs have no profiler."""
+        """Return why Slurm cannot do what was typed, or None if it can. Jobs have no profiler."""
         if profile:
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
@@ -60,9 +60,11 @@ class Slurm(Launcher[ClusterFacts]):
 
 
 def partition_of(request: LaunchRequest, login: str = "") -> str:
-    """Return the partition that a job goes to; an empty string if none was named. The typed partition overrides the one that
-    the `login` sets for Slurm's commands, which overrides the one in the learner's batch file, as with sbatch. The manifest
-    comes last."""
+    """Return the partition that a job goes to, or an empty string if none was named.
+
+    The first of these decides: the learner's --set, the login's setting for Slurm's commands (`login`), the learner's batch
+    file, the manifest.
+    """
     name = request.exercise.launch.slurm_request.partition
     value = str(request.parameters.get(name, "")) if name else ""
     if name in request.typed:
@@ -80,7 +82,7 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes start on each node. An exercise with one process per node keeps one, as with its own
+    """Return how many processes start on each node. An exercise with one process per node keeps one, as under its own
     launcher."""
     return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
 
@@ -88,8 +90,7 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
 def _files(
     request: LaunchRequest, slurm: SlurmLaunch, head: Node, tasks: int, place: ClusterFacts
 ) -> tuple[tuple[BatchFile, ...], str]:
-    """Return the files in the order in which they are submitted, and the text of setup.sh if the first file is the
-    learner's."""
+    """Return the files in the order of their submission, and the text of setup.sh if the first file is the learner's."""
     exercise = request.exercise
     count = _values(request, slurm.array) if slurm.array and slurm.array in request.parameters else 0
     copies = request.parameters.get(slurm.jobs, 1) if slurm.jobs else 1
@@ -139,8 +140,8 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """Return the options that the learner typed for this run, to be added to the sbatch command: there, they override the file,
-    and what the login sets for sbatch."""
+    """Return the options that the learner typed for this run. On the sbatch command, they override the file and the login's
+    settings."""
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
     if request.written_batch is not None:
         values |= {
@@ -154,9 +155,11 @@ def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJ
 
 
 def make_environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
-    """Return the environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets more processes
-    than there are GPUs, all of them compute on CPUs, with gloo. If there are more processes than GPUs for another reason, that
-    is a mistake, which the script reports."""
+    """Return the environment of a process.
+
+    NCCL needs a GPU for each process of a machine. If the learner sets more processes than there are GPUs, all of them compute
+    on CPUs with gloo. If there are more processes for another reason, the script reports the mistake.
+    """
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.make_script_variables(

@@ -1,4 +1,4 @@
-"""The launcher of a terminal: srun opens a shell on a node that Slurm allocates, as a person would type it."""
+"""The launcher of a terminal. srun opens a shell on a node that Slurm allocates, as a person would type it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ class SlurmPty(Launcher[ClusterFacts]):
     is_terminal = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed; None if it can. Values that are passed to a terminal can be read
-        in a process list."""
+        """Return why this launcher cannot do what was typed, or None if it can.
+
+        A terminal cannot receive the values of `handed_on`, because any user could read them in the process list.
+        """
         if handed_on:
             return UsageError(
-                f"--env {handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
+                f"--env {handed_on[0]}: its value cannot be passed to a terminal, because the process list would show it",
                 hint=f"set it in the terminal: read -rs {handed_on[0]}; export {handed_on[0]}",
             )
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
-        """Return the plan of a terminal on a node. Its job's name and time limit are passed in the environment, so that the
-        command stays plain."""
+        """Return the plan of a terminal on a node. The job's name and time limit are in the environment, so that the command
+        stays short."""
         name, head = request.exercise.id, nodes[0]
         env = {
             "SLURM_JOB_NAME": name,

@@ -1,8 +1,10 @@
 """The torchrun launcher: the same command on each node, with a meeting point at the head's private address.
 
-The rendezvous is static: the node ranks are known, so no second round of agreement is needed, which saves about a second
-compared with c10d. The node's agent replaces `{rank}` with the wrapper that writes a separate log for every rank; without
-`{rank}`, the command works by hand, too.
+The rendezvous is static: the node ranks are known, so the nodes need not agree on them. This saves about a second compared with
+c10d.
+
+The node's agent replaces `{rank}` with the wrapper that writes a separate log for every rank. Without `{rank}`, the command
+also works by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _OURS = {
     **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
     **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
 }
-"""torchrun's options that only gpucourse may set, and what determines their values."""
+"""torchrun's options that only gpucourse may set. Each text explains how the value is chosen."""
 _WITH_VALUE = (
     "--max-restarts",
     "--monitor-interval",
@@ -48,7 +50,7 @@ _WITH_VALUE = (
 
 
 class Torchrun(RankLauncher):
-    """torchrun on each node, which starts the ranks there."""
+    """The launcher that starts torchrun on each node. torchrun starts the ranks there."""
 
     name = "torchrun"
     title = "torchrun on every node"
@@ -58,15 +60,15 @@ class Torchrun(RankLauncher):
     packages = ("torch",)
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return None: torchrun can do all of this."""
+        """Return None, because torchrun can do all of this."""
         del torchrun, handed_on, profile
         return None
 
     def start(
         self, request: LaunchRequest, node: Node, processes: int, rendezvous: Rendezvous
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the argument list of the command that one node starts. It has `python -m torch.distributed.run` instead of
-        `torchrun`, so no PATH is searched."""
+        """Return the argument list of the command that one node starts. It uses `python -m torch.distributed.run`, because
+        `torchrun` might not be on the PATH."""
         max_restarts = max_restarts_of(request)
         restarts = (f"{RESTARTS_OPTION}{max_restarts}",) if max_restarts else ()
         argv = (
@@ -91,9 +93,9 @@ class Torchrun(RankLauncher):
 
 
 def read_options(text: str) -> TorchrunOptions:
-    """Read what was typed after --torchrun. An option that is not known here is passed to torchrun, which refuses it by name.
+    """Read what was typed after --torchrun. An unknown option is passed to torchrun, which refuses it by name.
 
-    Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
+    Raises UsageError if a quote is not closed, if gpucourse itself sets an option, or if a word is not an option.
     """
     try:
         waiting = shlex.split(text)
@@ -119,8 +121,11 @@ _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monit
 
 
 def _name_option(option: str) -> str:
-    """Return the option as torchrun's help writes it. Raises UsageError for an option that gpucourse sets, even abbreviated
-    (torchrun understands --nnode), and for a word that is not an option."""
+    """Return the option as torchrun's help writes it. Abbreviations such as --nnode are completed, because torchrun accepts
+    them.
+
+    Raises UsageError if gpucourse itself sets the option, or if the word is not an option.
+    """
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
             f"--torchrun: {option!r} is not an option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
@@ -145,7 +150,7 @@ def _read_restarts(value: str) -> int:
 
 
 def format_typed(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the argument list that a person would type, without the wrapper's placeholder. A later `{rank}` belongs to the
+    """Return the argument list that a person would type, without the wrapper's placeholder. A second `{rank}` belongs to the
     script."""
     words = list(argv)
     if RANK in words:

@@ -1,2 +1,2 @@
-"""Simulated nodes: SSH servers on loopback, hosted by one background process for each stack. Importing the package loads
-nothing."""
+"""Simulated nodes: SSH servers on loopback, hosted by one background process for each stack. Importing this package imports no
+other module."""

@@ -1,4 +1,4 @@
-"""Start the process of a session: on pipes, or on its own terminal."""
+"""Start the process of a session on pipes, or on its own terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END_OF_INPUT = b"\x04"  # the end of the input for a terminal
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """The terminal that the client requested: its kind, and its size in characters."""
+    """The terminal that the client requested. Its size is in characters."""
 
     kind: str
     columns: int
@@ -28,7 +28,7 @@ class Terminal:
 
 @dataclass(kw_only=True)
 class Child:
-    """A running process, the leader of its session and group, with our ends of its streams. On a terminal `errors` is None."""
+    """A running process, the leader of its session and group, with our ends of its streams. `errors` is None on a terminal."""
 
     process: asyncio.subprocess.Process
     stdin: int | None
@@ -53,7 +53,7 @@ class Child:
             self.stdin = None
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the new size of the client's window; the kernel tells the process."""
+        """Set the new size of the client's window. The kernel informs the process."""
         if self.on_terminal:
             set_size(self.stdout, columns, rows)
 
@@ -107,5 +107,5 @@ def make_controlling() -> None:
 
 
 def set_size(handle: int, columns: int, rows: int) -> None:
-    """Set a terminal's size; 80 by 24 if the client sent none."""
+    """Set a terminal's size. If the client sent none, it is 80 by 24."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))

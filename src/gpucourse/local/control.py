@@ -23,7 +23,7 @@ _PIECE = 1 << 16
 
 
 class HostAbsent(Exception):
-    """No host listens, or it ended before it answered. The request may be repeated."""
+    """No host is listening, or it exited before it answered. The request may be repeated."""
 
 
 class HostStuck(Exception):
@@ -31,18 +31,18 @@ class HostStuck(Exception):
 
 
 class ControlRefused(Exception):
-    """The host answered that it cannot do this; its reason is the message."""
+    """The host answered that it cannot do what was requested. The message is its reason."""
 
 
 class DriverError(Exception):
-    """A node could not be brought up or taken down; the message says why."""
+    """A node could not be brought up or taken down. The message says why."""
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
-    """Send a request to the host of the current folder, or to the host whose socket is `at`; return the first word of its
-    answer, and the rest.
+    """Send a request to the host of the current folder. Return the first word of its answer, and the text after that word.
 
-    Raises HostAbsent, HostStuck or ControlRefused."""
+    `at`: the host's socket. Raises HostAbsent, HostStuck or ControlRefused.
+    """
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         line.settimeout(timeout_s)

@@ -1,13 +1,17 @@
 # 64 of these start at the same time: without pathlib, json and typing, each needs 15 ms of processor time instead of 25.
 # ruff: noqa: PTH100, PTH101, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
-"""The program that Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of
-them.
+"""The program that Terraform runs: `driver.py up FILE` and `driver.py down FILE` for one node, `driver.py trim FOLDER` for all
+nodes.
 
-The environment contains the request: the node's spec or, for `trim`, the stack's uid and the `count` of nodes that stay. `up`
-writes FILE last, when the node answers; if it is called again, it repairs what is broken. `down` removes one node, and `trim`
-every node whose number is `count` or higher. Both work from any half-built state and, with the last node, remove everything of
-the stack. The program is run by path with `python -I -S`, so only the standard library is available. The process that hosts the
-nodes does all the work; the first driver starts it.
+The environment contains the request: the node's spec or, for `trim`, the stack's uid and the `count` of nodes to keep.
+
+`up` writes FILE last, when the node answers. If it is called again, it repairs what is broken.
+
+`down` removes one node, and `trim` removes every node whose number is `count` or higher. Both work from any half-built state.
+When they remove the last node, they also remove everything else that belongs to the stack.
+
+The program is run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does
+all the work; the first driver starts it.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ _POLL_S = 0.02
 
 
 def main(arguments: list[str]) -> int:
-    """Run `up FILE`, `down FILE` or `trim FOLDER`. An error goes to the standard error stream, which Terraform shows."""
+    """Run `up FILE`, `down FILE` or `trim FOLDER`. Errors go to standard error, which Terraform shows."""
     if len(arguments) != 2 or arguments[0] not in {"up", "down", "trim"} or SPEC_VARIABLE not in os.environ:
         sys.stderr.write(f"usage: {SPEC_VARIABLE}='{{...}}' driver.py up|down FILE, driver.py trim FOLDER\n")
         return 2
@@ -47,10 +51,10 @@ def main(arguments: list[str]) -> int:
 
 
 def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) -> None:
-    """Make the host bring up the node of `spec`, and write what Terraform reads about the node to `file`. Raises
-    control.DriverError, control.ControlRefused, OSError.
+    """Make the host bring up the node of `spec`, and write Terraform's description of the node to `file`.
 
-    A host has `add_s` seconds to answer, and `ping_s` seconds to show that it is alive, before another host replaces it.
+    A host has `add_s` seconds to answer, and then `ping_s` seconds to show that it is alive, before another host replaces it.
+    Raises control.DriverError, control.ControlRefused, OSError.
     """
     folder = os.path.dirname(os.path.abspath(file))
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -76,11 +80,12 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
 
 
 def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """End every process and remove every file of the nodes that `spec` selects (see `layout.select_nodes`); with the last node,
-    also end the host and remove its files. Raises the errors of `up`, and ValueError.
+    """End every process and remove every file of the nodes that `spec` selects (see `layout.select_nodes`).
 
-    A host has `remove_s` seconds to answer, and `ping_s` seconds to show that it is alive, before it is ended. If there is no
-    host, this process does the work itself.
+    If no node is left, also end the host and remove its files. If there is no host, this process does the work itself.
+
+    A host has `remove_s` seconds to answer, and then `ping_s` seconds to show that it is alive, before it is ended. Raises the
+    errors of `up`, and ValueError.
     """
     folder = os.path.abspath(folder)
     deadline = time.monotonic() + _GIVE_UP_S
@@ -101,8 +106,8 @@ def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float
 
 
 def _replace(folder: str, ping_s: float) -> None:
-    """End a host that does not answer at all (stopped, or hung), so that a new one can replace it; a host that is only busy
-    stays."""
+    """End a host that does not answer at all (stopped, or hung), so that a new one can replace it. A host that is only busy
+    continues."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostAbsent:

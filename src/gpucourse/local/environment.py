@@ -1,4 +1,4 @@
-"""The environment of a session: some variables of the host, those that the client may add, and the node's own."""
+"""Make the environment of a session from some of the host's variables, some of the client's, and the node's own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT = {
 }
 _KEPT |= {name.lower() for name in _KEPT if name.endswith("_PROXY")}
 _KEPT_FOR_GPU = ("CUDA_", "NVIDIA_", "NCCL_", "HF_")
-"""Prefixes of the variables that set which GPUs a container may use, and where downloaded models are."""
+"""Prefixes of variables for a node with GPUs, such as those that set the visible GPUs and the folder of downloaded models."""
 _ACCEPTED = {
     "LANG",
     "COLORTERM",
@@ -45,7 +45,7 @@ _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl and daemons; Debia
 
 
 def extend_path(path: str) -> str:
-    """Return the PATH with the folders of the system's own programs added at the end."""
+    """Return the PATH, followed by the folders of the system's own programs."""
     return f"{path}:{_SYSTEM}"
 
 
@@ -61,9 +61,12 @@ def make_node_environment(
     root: str = "",
     real: bool = False,
 ) -> dict[str, str]:
-    """Return the variables that every session on the node starts with. `host` is the environment of the process that hosts it;
-    `root`, if set, is the folder that replaces the root of its file system. A `real` node is this computer itself, so the GPU
-    settings made here are valid there."""
+    """Return the variables that every session on the node starts with.
+
+    `host`: the environment of the process that hosts the node.
+    `root`: the folder that replaces the root of the node's file system, or an empty string.
+    `real`: whether the node is this computer itself. Then this computer's GPU settings are valid there.
+    """
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
     inherited = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
     path = inherited.get("PATH", _FALLBACK_PATH)
@@ -89,8 +92,8 @@ def list_accepted_patterns() -> str:
 
 
 def make_session_environment(node: Mapping[str, str], requested: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """Return the node's environment with those of the client's variables that it may set; these never replace the node's own
-    variables."""
+    """Return the node's environment plus the variables that a client is allowed to set. A client's variable never replaces one
+    of the node's own."""
     variables = {key: value for key, value in requested.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     fixed = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **variables, **fixed, **({"TERM": terminal} if terminal else {})}

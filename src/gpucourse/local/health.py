@@ -1,7 +1,7 @@
-"""The state of simulated nodes, seen from outside: it follows from the host's lock, each node's first line, and the
-environments of processes.
+"""Find the state of simulated nodes from outside: from the host's lock, each node's first line, and the environments of
+processes.
 
-`status` calls this for every stack, so it imports little and needs only milliseconds.
+`status` uses this module for every stack, so it imports little and needs only milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
-    """Return the node's name in the first line that it sends to a client, without dashes and blanks."""
+    """Return the node's name for the first line that it sends to a client. It contains no dashes and blanks."""
     return f"gpucourse_{_plain(uid)}_{_plain(name)}"
 
 
@@ -52,8 +52,10 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
-    """Send the host of these nodes a request about its machines: `check`, `power` or `run`. Return an empty dict if it does not
-    answer. Linux only. Raises control.ControlRefused."""
+    """Send the host of these nodes a request about its machines: `check`, `power` or `run`.
+
+    Return its answer, or an empty dict if it does not answer. Linux only. Raises control.ControlRefused.
+    """
     folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         # Through the open folder, the path is short, however long the folder's own path is.
@@ -66,7 +68,7 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
 
 
 def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
-    """Return what is left of this stack: processes with its mark, ports where its nodes answer, and files."""
+    """Return the leftovers of this stack: processes with its mark, ports at which its nodes answer, and files."""
     leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
         for mark in _marks(uid)
@@ -93,12 +95,12 @@ def end_everything(nodes_folder: Path, uid: str) -> None:
 
 
 def _marks(uid: str) -> tuple[str, str]:
-    """Return the marks of the stack's processes, beginning with the mark of those that could bring nodes up again."""
+    """Return the marks of the stack's processes. The first is the mark of the drivers, which could bring nodes up again."""
     return processes.marker(processes.DRIVER, uid), processes.marker(processes.STACK, uid)
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
-    """Return the paths in the stack's folder, its folder for sockets, and the links that its runs made elsewhere."""
+    """Return the paths in the stack's folder, its folder for sockets, and the links that its runs made in other folders."""
     entries = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
     return entries + [path for path in layout.list_outside(nodes_folder, uid) if os.path.lexists(path)]
 
@@ -121,8 +123,10 @@ def _sick(name: str, detail: str) -> NodeHealth:
 
 
 def _first_lines(ports: Iterable[int]) -> dict[int, str]:
-    """Return the first line that the process at each port sends; an empty string if it is silent. Ports at which no process
-    listens are left out."""
+    """Return the first line that the process at each port sends, or an empty string if it sends none.
+
+    Ports at which no process listens are left out.
+    """
     lines: dict[int, str] = {}
     deadline = time.monotonic() + _PATIENCE_S
     with ExitStack() as open_lines, selectors.DefaultSelector() as selector:

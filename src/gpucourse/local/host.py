@@ -1,8 +1,9 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`; READY is an open pipe that receives one newline when the host listens. The working
-directory is the nodes' folder. The host ends with its last node, on SIGTERM, or when its folder is deleted, but never before
-everything that runs on its nodes has ended.
+LOCK is the open, locked `host.lock`. READY is an open pipe that receives one newline when the host listens. The working
+directory is the nodes' folder.
+
+The host ends with its last node, on SIGTERM, or when its folder is deleted. Before it ends, it ends every process on its nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Host:
         self._control: asyncio.Server | None = None
 
     async def run(self, ready: int) -> None:
-        """Bring back the nodes of an earlier host, listen, report that the host is ready, and serve until the end."""
+        """Restore the nodes of an earlier host, listen, report that the host is ready, and serve until the end."""
         for spec in load_stored_specs(self.folder, self.uid):
             await self._restore(spec)
         await self._lead_from_heads()
@@ -137,7 +138,7 @@ class Host:
         raise ValueError(f"there is no request {verb!r}")
 
     async def _check(self) -> dict[str, Any]:
-        """Return what is wrong with each node that is more than an SSH server."""
+        """Return what is wrong with each node that is more than an SSH server. The text is empty for a healthy node."""
         states = (await self._namespace.ask("check"))["found"] if self._namespace.alive else {}
         return {**await self._cluster.check(), **states}
 
@@ -181,13 +182,15 @@ class Host:
                 await head.lead_to(machines)
 
     async def _switch_off(self, name: str) -> None:
-        """End everything that runs on a node before it becomes another kind of machine: its home and its port stay."""
+        """End all processes of a node before it becomes another kind of machine. The node keeps its home and its port."""
         await self.nodes.pop(name).end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
 
     async def _remove(self, uid: str, request: dict[str, Any]) -> None:
-        """Remove the nodes that a request selects, including one that left only files. If the nodes are an earlier stack's,
-        only their processes end: the files belong to this stack."""
+        """Remove the nodes that a request selects, including a node of which only files are left.
+
+        If the nodes belong to an earlier stack, only their processes end, because the files belong to this stack.
+        """
         names = layout.select_nodes({*self.nodes, *layout.node_names(self.folder)}, request)
         async with AsyncExitStack() as turns:
             for name in names:
@@ -205,7 +208,7 @@ class Host:
             layout.remove_node_files(self.folder, name)
 
     async def _watch(self) -> None:
-        """End if the folder is deleted or emptied from outside, or if no node is ever requested."""
+        """End the host if its folder is deleted or emptied from outside, or if no node is ever requested."""
         loop = asyncio.get_running_loop()
         busy = loop.time()
         while True:
@@ -218,7 +221,7 @@ class Host:
                 return
 
     def clean_up(self) -> None:
-        """End every process of the stack and remove the files that only a running host needs; if no node is left, remove all
+        """End every process of the stack and remove the files that only a running host needs. If no node is left, remove all
         files of the host."""
         processes.end(processes.marker(processes.STACK, self.uid))
         for path in layout.list_outside(self.folder, self.uid):
@@ -249,8 +252,7 @@ def main(lock: int, ready: int) -> None:
 
 
 def _forget_signals() -> None:
-    """Reset the signals: sessions inherit those that are ignored or blocked here, and the caller may have ignored some
-    (`nohup`)."""
+    """Reset the signals. Sessions inherit ignored or blocked signals, and the caller may have ignored some (`nohup`)."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (
         signal.SIGHUP,
@@ -265,7 +267,7 @@ def _forget_signals() -> None:
 
 
 def _raise_limit() -> None:
-    """Raise the limit of open files: 64 nodes with a few sessions each need more than the 256 that macOS allows by default."""
+    """Raise the limit of open files. On macOS it is 256 by default, but 64 nodes with a few sessions each need more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:

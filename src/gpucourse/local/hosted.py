@@ -1,4 +1,4 @@
-"""A node as its host sees it: its folder, its SSH server, its processes."""
+"""Run a node in its host: its folder, its SSH server, its processes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from gpucourse.outside.documents import convert
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The description of a node. `public_key` may log in as soon as the node is up; `uid` is the stack's. `root`, if set, is
-    the folder that replaces the root of the node's file system; sessions find it in GPUCOURSE_NODE_ROOT.
+    """The description of a node.
 
-    A node with `addresses` (of every machine of the stack, by name) is a separate machine. `link` is the speed of its cable;
-    `layer` is a folder of packages that were unpacked without being installed. `slurm` has the files of its /etc/slurm or,
-    without addresses, the files of a cluster whose daemons share this computer. `mode` and `instance_type` describe a simulated
-    node, unless the target is this computer itself.
+    `uid`: the stack's uid.
+    `public_key`: the key that may log in as soon as the node is up.
+    `root`: the folder that replaces the root of the node's file system, or an empty string. Sessions find it in
+    GPUCOURSE_NODE_ROOT.
+    `addresses`: the address of every machine of the stack, by name. A node with addresses is a separate machine.
+    `link`: the speed of a machine's cable.
+    `layer`: a folder with packages that were unpacked without being installed.
+    `slurm`: the files of a machine's /etc/slurm or, without addresses, of a cluster whose daemons share this computer.
+    `mode`, `instance_type`: the defaults are for a simulated node. They differ if the target is this computer itself.
     """
 
     name: str
@@ -44,14 +48,15 @@ class Spec:
 
     @classmethod
     def read(cls, document: object) -> Spec:
-        """Return the spec in a document. Raises OutsideError, a ValueError, if the document is not a spec."""
+        """Return the spec in a document. Raises OutsideError (a ValueError) if the document is not a spec."""
         spec = convert(document, cls)
         layout.check_name(spec.name)
         return spec
 
     @property
     def hardware(self) -> tuple[object, ...]:
-        """Return the parts of a node that cannot be changed while it is on: for a machine, its cable, devices and programs."""
+        """Return the parts of a node that cannot be changed while it is on. For a machine, these are its cable, devices and
+        programs."""
         return (self.addresses.get(self.name), self.link, self.gpus, self.layer) if self.addresses else (bool(self.slurm),)
 
 
@@ -68,7 +73,9 @@ class HostedNode:
 
     async def open(self) -> None:
         """Create what is missing in the node's folder and listen on the node's earlier port, or on a new one if that is in use.
-        If the node is already open, it uses its current spec from now on; connections stay open."""
+
+        If the node is already open, it uses its current spec from now on, and connections stay open.
+        """
         self.close()
         port = prepare(self._folder, self.spec)
         try:
@@ -122,8 +129,8 @@ class HostedNode:
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=session_environment)
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment that every session starts with. Commands on a simulated node put temporary files into the
-        stack's folder."""
+        """Return the environment that every session starts with. On a simulated node, temporary files go to the stack's
+        folder."""
         simulated = is_simulated(self.spec.mode)
         temporary = {"TMPDIR": str(layout.make_temporary(self.spec.uid, self.spec.name))} if simulated else {}
         return temporary | environment.make_node_environment(
@@ -140,7 +147,7 @@ class HostedNode:
 
 
 def prepare(folder: Path, spec: Spec) -> int:
-    """Create what is missing in the node's folder; return its earlier port, 0 if it had none."""
+    """Create what is missing in the node's folder. Return the node's earlier port, or 0 if it had none."""
     earlier = layout.read_json(layout.spec_file(folder, spec.name)) or {}
     if earlier and earlier.get("uid") != spec.uid:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's
@@ -165,7 +172,7 @@ def prepare(folder: Path, spec: Spec) -> int:
 
 
 def _authorize(file: Path, key: str) -> None:
-    """Make sure that the key's line is in the file, and leave every other line as it is."""
+    """Add the key's line to the file if it is missing, and keep every other line as it is."""
     lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.exists() else []
     if key.strip() in (line.strip() for line in lines):
         return
@@ -174,6 +181,6 @@ def _authorize(file: Path, key: str) -> None:
 
 
 def load_stored_specs(folder: Path, uid: str) -> list[Spec]:
-    """Return the specs of this stack's nodes that an earlier host served."""
+    """Return the stored specs of this stack's nodes. An earlier host served these nodes."""
     documents = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
     return [Spec.read(document) for document in documents if document and document.get("uid") == uid]

@@ -1,4 +1,5 @@
-"""Start the process that hosts the nodes, end it if it hangs, and do its work if it is gone. Only the drivers use this."""
+"""Start the process that hosts the nodes, end it if it hangs, and do its work if it is gone. Only the drivers use this
+module."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ _LOCK_S = 0.2
 
 
 def start_host(folder: str, spec: str) -> bool:
-    """Start the host of the folder and wait until it listens. Return False if another process holds the lock, which means that
-    a host exists or is about to. Raises DriverError, OSError."""
+    """Start the host of the folder and wait until it listens. Raises DriverError, OSError.
+
+    Return False if another process holds the lock, which means that a host exists or is about to start.
+    """
     directory = Path(folder)
     lock = take(directory / layout.LOCK)
     if lock is None:
@@ -50,7 +53,7 @@ def start_host(folder: str, spec: str) -> bool:
 
 
 def end_stuck_host(folder: str) -> None:
-    """Kill the process that the folder's record names, if it really is the host."""
+    """Kill the process that the folder's record names, if that process really is the host."""
     record = layout.read_json(Path(folder) / layout.HOST) or {}
     pid = record.get("pid")
     if isinstance(pid, int) and processes.has_marker(pid, processes.marker(processes.STACK, str(record.get("uid")))):
@@ -58,9 +61,11 @@ def end_stuck_host(folder: str) -> None:
 
 
 def remove_by_hand(folder: str, spec: str) -> bool:
-    """Do the work of a host that is gone: end the processes and remove the files of the nodes that `spec` selects; with the
-    last node, remove everything of the stack. Return False if another process holds the lock. Raises control.DriverError,
-    ValueError."""
+    """Do the work of a missing host: end the processes and remove the files of the nodes that `spec` selects.
+
+    If no node is left, remove everything that belongs to the stack. Return False if another process holds the lock. Raises
+    control.DriverError, ValueError.
+    """
     directory, request = Path(folder), json.loads(spec)
     lock: int | None = None
     if directory.is_dir() and (lock := take(directory / layout.LOCK, wait_s=_LOCK_S)) is None:
@@ -87,8 +92,7 @@ def _end(*marks: str) -> None:
 
 
 def _environment(uid: str) -> dict[str, str]:
-    """Return the caller's environment with the stack's mark, and without the variables of Terraform or of a node from whose
-    shell this was started."""
+    """Return the caller's environment with the stack's mark, but without the variables of Terraform and of any node."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
     return {**inherited, processes.STACK: uid}
 

@@ -44,8 +44,10 @@ HOST_FILES = (
 
 
 def sockets(uid: str) -> Path:
-    """Return the path of the stack's folder in /tmp, for files that must have a short path: sockets, and temporary files. Every
-    process derives the path from the uid."""
+    """Return the path of the stack's folder in /tmp, for sockets and temporary files, which must have a short path.
+
+    Every process can derive this path from the uid.
+    """
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
@@ -64,7 +66,7 @@ def list_outside(folder: Path, uid: str) -> list[Path]:
 
 
 def find_links(folder: Path) -> list[Path]:
-    """Return the short links that runs on these nodes made to their folders for temporary files: a killed run leaves its link
+    """Return the short links in /tmp that runs on these nodes made to their temporary folders. A killed run leaves its link
     behind."""
     root, links = str(folder.absolute()) + os.sep, []
     for path in Path("/tmp").glob("gpucourse-*"):  # noqa: S108 (only links of this user that lead into the folder count)
@@ -77,8 +79,11 @@ def find_links(folder: Path) -> list[Path]:
 
 
 def make_temporary(uid: str, name: str) -> Path:
-    """Make and return the folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and
-    it is removed with the stack. Raises PermissionError."""
+    """Make and return a node's folder for temporary files (TMPDIR). Its path is short enough for sockets, and it is removed
+    with the stack.
+
+    Raises PermissionError.
+    """
     folder = make_sockets(uid) / name
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
@@ -90,7 +95,7 @@ def description(folder: Path, name: str) -> Path:
 
 
 def node_folder(folder: Path, name: str) -> Path:
-    """Return the folder of everything that belongs to one node."""
+    """Return one node's own folder."""
     return folder / name
 
 
@@ -100,7 +105,7 @@ def home(folder: Path, name: str) -> Path:
 
 
 def spec_file(folder: Path, name: str) -> Path:
-    """Return the path of a node's spec; the host reads it to bring a node back after a crash."""
+    """Return the path of a node's spec, which the host reads to restore a node after a crash."""
     return folder / name / "spec.json"
 
 
@@ -110,7 +115,7 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Return the names of the nodes that left a trace, complete or not. Anything else in the folder is not ours."""
+    """Return the names of all nodes that have files here, even incomplete ones. Other files in the folder are not ours."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -120,16 +125,21 @@ def node_names(folder: Path) -> list[str]:
 
 
 def check_name(name: object) -> str:
-    """Return the name if it is the name of a node. A request comes from Terraform's state, a file that others may have written,
-    and the name becomes part of paths. Raises ValueError if it is not."""
+    """Return the name if it is the name of a node; otherwise raise ValueError.
+
+    The name becomes part of paths, but it comes from Terraform's state, a file that others may have written.
+    """
     if not isinstance(name, str) or not _NUMBERED.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a node")
     return name
 
 
 def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that a request selects: the node in its `name`, or those of `names` whose number is its `count` or
-    higher. Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes."""
+    """Return the nodes that a request selects. A request has the `name` of one node, or a `count`: then it selects those of
+    `names` whose number is `count` or higher.
+
+    Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes.
+    """
     if "name" in request:
         return [check_name(request["name"])]
     count = request.get("count")
@@ -140,14 +150,14 @@ def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a document in one step, so that a reader sees either the old one or the new one."""
+    """Write a document in one step, so that a reader sees either the old document or the new one."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     aside.replace(path)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the document at `path`; None if it is missing or incomplete."""
+    """Return the document at `path`, or None if it is missing or incomplete."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -163,7 +173,7 @@ def last_line(folder: Path) -> str:
 
 
 def remove_node_files(folder: Path, name: str) -> None:
-    """Remove every file of one node: its description first, so that the rest is not mistaken for a node."""
+    """Remove every file of one node. Its description is removed first, so that the remaining files are not taken for a node."""
     description(folder, name).unlink(missing_ok=True)
     for aside in folder.glob(f".{name}.json.*"):
         aside.unlink(missing_ok=True)
@@ -171,7 +181,7 @@ def remove_node_files(folder: Path, name: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its content, even if the owner's permission to write in it is missing."""
+    """Remove a file, or a folder with its content, even if its owner has no permission to write in the folder."""
     import shutil
 
     if path.is_symlink() or not path.is_dir():

@@ -1,4 +1,4 @@
-"""A node that is a separate machine, as its host sees it: a port on 127.0.0.1 that leads to the machine's sshd."""
+"""A separate machine, seen from its host: a port on 127.0.0.1 that leads to the machine's sshd."""
 
 from __future__ import annotations
 
@@ -42,9 +42,11 @@ class MachineNode(HostedNode):
         return acceptor.sockets[0].getsockname()[1], acceptor.close
 
     async def lead_to(self, machines: Iterable[MachineNode]) -> None:
-        """Make the ports that the other machines have on this computer work on 127.0.0.1 inside this machine as well: `ssh -J`
-        connects to them from the machine in the middle. A port that is not free there is left out, because every machine can
-        also be reached directly."""
+        """Make the other machines' ports on 127.0.0.1 work inside this machine as well, because `ssh -J` connects to them from
+        here.
+
+        A port that is in use is left out, because every machine can also be reached directly.
+        """
         async with self._turn:
             for machine in machines:
                 if machine is self or machine.port in self._jumps:
@@ -58,7 +60,7 @@ class MachineNode(HostedNode):
                     logger.info("no way from %s to %s: %s", self.spec.name, machine.spec.name, error)
 
     async def cut_power(self) -> None:
-        """Cut the machine's power: its disk stays."""
+        """Cut the machine's power. Its disk remains."""
         await self._namespace.ask("off", name=self.spec.name)
         self._close_jumps()
 
@@ -80,7 +82,7 @@ class MachineNode(HostedNode):
                 await self._namespace.ask("off", name=self.spec.name, forget=True)
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Relay a connection to and from the machine's sshd until it ends."""
+        """Relay a connection between a client and the machine's sshd until it ends."""
         self._connections.add(writer.transport)
         try:
             line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)
@@ -127,16 +129,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _programs(python: str) -> list[str]:
-    """Return the folders outside /usr that the interpreter needs: its virtual environment, and the Python from which that was
-    made."""
+    """Return the folders outside /usr that the interpreter needs: its virtual environment, and the Python that it was made
+    from."""
     prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
     folders = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
     return [str(path) for path in folders if not any(parent in path.parents for parent in folders)]
 
 
 def _sshd_config(spec: Spec) -> str:
-    """Return the configuration for a real sshd: it names its node in its first line, and its sessions are like those of any
-    simulated node."""
+    """Return the configuration for a real sshd, which names the node in its first line to a client. Its sessions are like those
+    of any simulated node."""
     marks = {
         "PATH": f"{Path(spec.python).parent}:{PATH}",
         "GPUCOURSE_NODE": spec.name,

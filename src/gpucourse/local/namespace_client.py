@@ -1,4 +1,4 @@
-"""The host's connection to the namespace around its machines: it starts that namespace, sends requests and reads the
+"""The host's connection to the namespace around its machines. It starts that namespace, sends requests and reads the
 answers."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIAL_S = 5.0
 
 
 class NamespaceFailed(Exception):
-    """The namespace, or something in it, could not be created; the message says why."""
+    """The namespace, or something in it, could not be created. The message says why."""
 
 
 class NamespaceClient:
@@ -37,19 +37,22 @@ class NamespaceClient:
 
     @property
     def alive(self) -> bool:
-        """Return whether there is a namespace."""
+        """Return whether the namespace has been started and has not ended."""
         return self._line is not None
 
     async def ask(self, verb: str, **document: object) -> dict[str, Any]:
-        """Send a request to the namespace; the first request starts it. Raises NamespaceFailed, which says what went wrong."""
+        """Send a request to the namespace and return the answer. The first request starts the namespace. Raises
+        NamespaceFailed."""
         async with self._turn:
             if self._line is None:
                 await self._start()
         return (await self._ask(verb, document))[0]
 
     async def dial(self, address: str, port: int) -> socket.socket:
-        """Return a connection to a machine, from the namespace's side of its network. Raises OSError if no process listens,
-        NamespaceFailed if the machines are off."""
+        """Return a connection to a machine, from the namespace's side of its network.
+
+        Raises OSError if no process listens, and NamespaceFailed if the machines are off.
+        """
         line = await self.make_socket("")
         try:
             await asyncio.wait_for(asyncio.get_running_loop().sock_connect(line, (address, port)), _DIAL_S)
@@ -59,8 +62,11 @@ class NamespaceClient:
         return line
 
     async def make_socket(self, name: str) -> socket.socket:
-        """Return a new socket in the network of the machine `name` or, if `name` is empty, of the namespace around the
-        machines. Raises NamespaceFailed if the machine is off."""
+        """Return a new socket in the network of the machine `name`. If `name` is empty, the socket is in the network around the
+        machines.
+
+        Raises NamespaceFailed if the machine is off.
+        """
         _answer, handles = await self._ask("socket", {"name": name})
         line = socket.socket(fileno=handles[0])
         line.setblocking(False)

@@ -1,8 +1,10 @@
 """Find processes by a variable in their environment, and end them.
 
-A variable is inherited by every process that a session starts, even by processes that start their own session (as torchrun's
-workers do) and that no process group reaches. Linux shows the environment in /proc, macOS through `ps -E`. On Linux, a child
-that dropped its environment is found through its parent, as long as the parent is alive.
+Every process that a session starts inherits the variable. A process group would miss processes with their own session, such as
+torchrun's workers.
+
+Linux shows the environment in /proc, macOS through `ps -E`. On Linux, a child that dropped its environment is found through its
+parent, as long as the parent is alive.
 """
 
 from __future__ import annotations
@@ -28,20 +30,24 @@ _EMPTY_LOOKS = 5
 
 
 def marker(variable: str, value: str) -> str:
-    """Return a variable as it appears in an environment: `NAME=value`."""
+    """Return a variable in the form that it has in an environment, `NAME=value`."""
     return f"{variable}={value}"
 
 
 def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
-    """Return the processes whose environment contains one of the variables `marks` (`NAME=value`) exactly, except this process
-    and its ancestors. Processes with a variable named `spare` are left out."""
+    """Return the processes whose environment contains one of `marks` (`NAME=value`) exactly.
+
+    This process, its ancestors, and processes with a variable named `spare` are left out.
+    """
     ancestry = _find_ancestry()
     return sorted(pid for pid, environment in _environments() if pid not in ancestry and _carries(environment, marks, spare))
 
 
 def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
-    """Return the processes with `mark`, and those of the process group `group`, which may hide their environment. Processes
-    with a variable named `spare` are left out."""
+    """Return the processes with `mark` and those of the process group `group`, whose environment may be hidden.
+
+    Processes with a variable named `spare` are left out.
+    """
     members = set(list_carriers(mark, spare=spare))
     if group is not None:
         members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
@@ -54,7 +60,7 @@ def holds(environment: bytes, mark: str) -> bool:
 
 
 def send(pid: int, number: int) -> None:
-    """Signal one process; do nothing if it has gone."""
+    """Signal one process. Do nothing if it has gone."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -68,8 +74,10 @@ def end(
     kill_s: float = 3.0,
     signal_process: Callable[[int, int], None] = send,
 ) -> list[int]:
-    """End every process with one of `marks`, and its descendants: send SIGTERM, wait `grace_s` for them to clean up, then send
-    SIGKILL until none is seen, for at most `kill_s`. Return the ids of the processes that are still there."""
+    """End every process with one of `marks`, and its descendants. Return the ids of processes that are still alive.
+
+    Send SIGTERM, wait `grace_s` seconds, then send SIGKILL until no process is left, for at most `kill_s` seconds.
+    """
     signalled: set[int] = set()
     unmarked = _find_unmarked(marks, spare)
     start_s = time.monotonic()
@@ -92,7 +100,7 @@ def end(
 
 
 def send_group(leader: int, number: int) -> None:
-    """Signal a whole process group; do nothing if it has gone."""
+    """Signal a whole process group. Do nothing if it has gone."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -100,12 +108,12 @@ def send_group(leader: int, number: int) -> None:
 
 
 def has_marker(pid: int, mark: str) -> bool:
-    """Return whether this one process is alive and has the variable `mark`."""
+    """Return whether this process is alive and has the variable `mark`."""
     return holds(dict(_environments()).get(pid, b""), mark)
 
 
 def command_of(pid: int) -> str:
-    """Return the command line of a process, shortened; empty if it has gone."""
+    """Return the command line of a process, shortened, or an empty string if the process has gone."""
     if _PROC.joinpath("self").exists():
         words = _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ")
     else:
@@ -114,8 +122,10 @@ def command_of(pid: int) -> str:
 
 
 def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
-    """Return the unmarked descendants of processes with one of `marks`, each with its start time in case its id is reused.
-    Linux only."""
+    """Return the unmarked descendants of processes with one of `marks`. Linux only.
+
+    Each has its start time, in case its id is reused.
+    """
     if not _PROC.joinpath("self").exists():
         return {}
     environments, ancestry = dict(_environments()), _find_ancestry()
@@ -136,7 +146,7 @@ def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
 
 
 def _read_beginning(pid: int) -> str:
-    """Return when a process began, in ticks since the computer started; empty if it has gone or only its exit code is left."""
+    """Return the start time of a process, in ticks since the computer started, or an empty string if the process has ended."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 
@@ -164,12 +174,13 @@ def _environments() -> list[tuple[int, bytes]]:
 
 
 def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
-    """Return the environment of a process from its folder in /proc; empty if the process has ended, or if we may not read it.
+    """Return the environment of a process from its folder in /proc, or nothing if it has ended or we may not read it.
 
-    While a process starts another program (`execve`), it shows no environment for a moment, and the address of the new one is
-    not settled. An environment therefore counts as empty only if several looks find it empty: otherwise, a process might be
-    overlooked and not ended. `until` is the last time, on the monotonic clock, at which this function looks again after a
-    `pause`.
+    While a process starts another program (`execve`), its environment seems empty for a moment. So it counts as empty only if
+    several looks find it empty. Otherwise, a process might be overlooked and not ended.
+
+    `until`: the last time, on the monotonic clock, at which this function looks again.
+    `pause`: a function that waits between two looks.
     """
     empty_looks = 0
     while True:
@@ -187,19 +198,21 @@ def read_environment(process: Path, until: float, pause: Callable[[float], None]
 
 
 def _has_no_program(stat: list[bytes]) -> bool:
-    """Return whether a process has ended or belongs to the kernel, according to the fields of its stat from the state on."""
+    """Return whether a process has ended or belongs to the kernel. `stat` has the fields of its stat from the state on."""
     return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 
 def _read_ps() -> list[tuple[int, bytes]]:
-    """Return each process with its environment, from `ps`. On macOS, the environment follows the command on the same line; the
-    values of the marks never contain a blank."""
+    """Return each process with its environment, from `ps`.
+
+    On macOS, the environment follows the command on the same line. The values of the marks never contain a blank.
+    """
     lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command="))
     return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
 
 
 def _find_ancestry() -> set[int]:
-    """Return this process and its ancestors: a command that was typed in a node's own shell must not end them."""
+    """Return this process and its ancestors. A command that was typed in a node's own shell must not end them."""
     parents = {} if _PROC.joinpath("self").exists() else _parents_from_ps()
     line, pid = {os.getpid()}, os.getppid()
     while pid > 1 and pid not in line:

@@ -1,5 +1,4 @@
-"""Reading and writing bytes through non-blocking file descriptors in an event loop: a reader waits for bytes, a writer for
-room."""
+"""Read and write bytes through non-blocking file descriptors in an event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ CHUNK = 1 << 17
 
 
 async def read_some(handle: int) -> bytes:
-    """Return the next bytes; empty at the end of the input. On a terminal, the end comes when its last user closes it."""
+    """Return the next bytes, or no bytes at the end of the input. A terminal's input ends when its last user closes it."""
     loop = asyncio.get_running_loop()
     while True:
         try:
@@ -26,7 +25,7 @@ async def read_some(handle: int) -> bytes:
 
 
 async def write_all(handle: int, data: bytes) -> None:
-    """Write every byte. Raises BrokenPipeError if no process reads any more."""
+    """Write every byte. Raises BrokenPipeError if no process reads them any more."""
     loop = asyncio.get_running_loop()
     remaining = memoryview(data)
     while remaining:

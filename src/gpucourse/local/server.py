@@ -1,7 +1,7 @@
-"""The SSH server: the only module that uses asyncssh.
+"""The SSH server. No other module uses asyncssh.
 
-Each node listens on a port of 127.0.0.1 with its own host key and accepts one user, with the keys that are in the node's
-`.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
+Each node listens on a port of 127.0.0.1 with its own host key. It accepts one user, with the keys that are in the node's
+`.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; this module also serves SFTP.
 """
 
 from __future__ import annotations
@@ -36,8 +36,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The rules for logins. `banner` is the software name in the server's first line; `serve` runs one session; `connections`
-    are the open connections, so that they can be aborted."""
+    """The rules for logins.
+
+    `banner`: the software name in the server's first line.
+    `serve`: runs one session.
+    `connections`: the open connections, so that they can be aborted.
+    """
 
     user: str
     home: Path
@@ -48,13 +52,15 @@ class Endpoint:
 
     @property
     def authorized_keys(self) -> Path:
-        """Return the file of keys that allow a login; it is read again at every login."""
+        """Return the file of keys that allow a login. It is read again at every login."""
         return self.home / ".ssh" / "authorized_keys"
 
 
 async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]]:
-    """Listen on `port` (0: a port that the kernel chooses). Return the port, and a function that stops the listening;
-    connections stay open. Raises OSError if the port is in use."""
+    """Listen on `port`, or on a port that the kernel chooses if it is 0. Return the port, and a function that stops listening.
+
+    Stopping leaves connections open. Raises OSError if the port is in use.
+    """
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
         channel = SshChannel(process)
@@ -95,7 +101,7 @@ async def listen(endpoint: Endpoint, port: int) -> tuple[int, Callable[[], None]
 
 
 def make_host_key(path: Path) -> None:
-    """Write a new ed25519 key to `path`, readable by its owner only."""
+    """Write a new ed25519 key to `path`. Only its owner can read it."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     aside = path.with_name(f"{path.name}.new")
     aside.touch(mode=0o600)
@@ -104,7 +110,7 @@ def make_host_key(path: Path) -> None:
 
 
 def public_part(path: Path) -> str:
-    """Return the public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError if it is not a key."""
+    """Return the public part of the key at `path`, as `ssh-ed25519 AAAA...`. Raises ValueError if the file is not a key."""
     try:
         key = asyncssh.read_private_key(path)
     except asyncssh.KeyImportError as error:
@@ -114,10 +120,10 @@ def public_part(path: Path) -> str:
 
 
 class _Channels(dict[int, Any]):
-    """A connection's channels by number. A message for a channel that is already closed is dropped.
+    """A connection's channels by number. A message for a closed channel is dropped.
 
-    While the last output and the channel's end are on their way, a client may still report room for more output, on a channel
-    that the server has closed or forgotten. OpenSSH ignores that; the library would end the whole connection.
+    The server may have closed a channel before the client has read its last output. The client may then still report room for
+    more output. OpenSSH ignores such a report, but the library would end the whole connection.
     """
 
     def __getitem__(self, number: int) -> Any:
@@ -132,10 +138,10 @@ class _ClosedChannel:
         self._number = number
 
     def log_received_packet(self, *_packet: object) -> None:
-        """Ignore the packet: there is nothing to log."""
+        """Ignore the packet, because there is nothing to log."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
-        """Ignore a change of the window size; raise a protocol error for everything else."""
+        """Ignore a change of the window size. Raise a protocol error for any other packet."""
         if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
             raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
         return True
@@ -147,7 +153,7 @@ def _send_unless_empty(send: Callable[..., None], kind: int, *words: bytes, **op
 
 
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
-    """The rules for a login: one user, by key. Ports of this machine may be forwarded in either direction, as editors need."""
+    """The rules for a login: one user, by key. Ports of this computer may be forwarded in either direction, as editors need."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -185,7 +191,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
 
 
 class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
-    """SFTP with the same paths as a session: absolute paths are this computer's own, relative paths start at the node's
+    """SFTP with the same paths as in a session. Absolute paths are this computer's own; relative paths start at the node's
     home."""
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes], home: Path) -> None:
@@ -203,7 +209,11 @@ class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
 
 
 class SshChannel:
-    """The client's side of a session. `command`: None for a login shell; `terminal`: None if the client requested none."""
+    """The client's side of a session.
+
+    `command`: None for a login shell.
+    `terminal`: None if the client requested no terminal.
+    """
 
     def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         self._process = process
@@ -215,14 +225,14 @@ class SshChannel:
         self.environment: Mapping[str, str] = dict(process.env)
 
     async def read(self) -> bytes:
-        """Return the next bytes for the process's input; empty at the end of the input. Raises ConnectionError."""
+        """Return the next bytes for the process's input, or no bytes at its end. Raises ConnectionError."""
         try:
             return bytes(await self._process.stdin.read(CHUNK))
         except (OSError, asyncssh.Error) as error:
             raise ConnectionError(str(error)) from error
 
     async def write(self, data: bytes, *, to_errors: bool = False) -> None:
-        """Send output; return when there is room for more. Raises ConnectionError."""
+        """Send output. Return when there is room for more. Raises ConnectionError."""
         stream = self._process.stderr if to_errors else self._process.stdout
         try:
             stream.write(data)
@@ -235,8 +245,10 @@ class SshChannel:
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        """Call `on_signal` for each of the client's signals (`TERM`), and `on_size` for each new size of its window (columns,
-        rows)."""
+        """Call `on_signal` for each of the client's signals, such as `TERM`.
+
+        Call `on_size` for each new size of the client's window, in columns and rows.
+        """
 
         def handle_exception(exception: Exception) -> None:
             if isinstance(exception, asyncssh.SignalReceived):
@@ -255,7 +267,7 @@ class SshChannel:
         self._finish(lambda: self._process.exit(code))
 
     def exit_by_signal(self, name: str) -> None:
-        """Send the signal that ended the process (`KILL`) and end the session."""
+        """Send the name of the signal that ended the process, such as `KILL`, and end the session."""
         self._finish(lambda: self._process.exit_with_signal(name))
 
     def _finish(self, tell: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
-"""One session on a node: a command, or a login shell, from its start to the moment its last byte and its exit code are sent.
+"""Run a command or a login shell on a node, until its last byte and its exit code have been sent.
 
-If the client goes away first, the session's processes end (hang-up, terminate, kill), except those of a detached run.
+If the client leaves first, the session's processes are ended (hang-up, terminate, kill), except those of a detached run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_S = 0.02
 
 
 async def serve(channel: SshChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
-    """Run what the client requested until it ends."""
+    """Run the client's command or shell until it ends."""
     session = uuid.uuid4().hex
     environment = {**environment, processes.SESSION: session}
     command = channel.command
@@ -54,7 +54,7 @@ async def _attend(channel: SshChannel, child: Child, session: str) -> None:
 
 
 async def _wait_until_silent(channel: SshChannel, child: Child) -> int:
-    """Return the exit code, once every byte that the process and its children wrote has been sent on."""
+    """Return the exit code once every byte that the process and its children wrote has been sent on."""
     pumps = [_copy(child.stdout, channel, to_errors=False)]
     if child.errors is not None:
         pumps.append(_copy(child.errors, channel, to_errors=True))
@@ -69,8 +69,10 @@ async def _copy(handle: int, channel: SshChannel, *, to_errors: bool) -> None:
 
 
 async def _feed(channel: SshChannel, child: Child) -> None:
-    """Pass the client's input to the process. If the process no longer reads, the rest is lost, as with any SSH server. A
-    broken connection does not end the input."""
+    """Pass the client's input to the process. Input that the process no longer reads is lost, as with any SSH server.
+
+    A broken connection does not end the input.
+    """
     try:
         while data := await channel.read():
             if child.stdin is not None:
@@ -97,7 +99,7 @@ def _forward(name: str, child: Child) -> None:
 
 
 async def _end(child: Child, session: str) -> None:
-    """End the processes that the session left, with stronger signals step by step. A detached run keeps running."""
+    """End the remaining processes of the session, with ever stronger signals. A detached run keeps running."""
     loop = asyncio.get_running_loop()
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:
@@ -120,5 +122,5 @@ def _group(child: Child) -> int | None:
 
 
 def login_shell() -> str:
-    """Return the shell of every session: bash as on the course's real nodes, else the system's own."""
+    """Return the shell of every session: bash as on the course's real nodes, otherwise the system's own shell."""
     return next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), "/bin/sh")

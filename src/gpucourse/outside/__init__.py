@@ -1,5 +1,4 @@
-"""The gate for data from a node, a bundle, a course or another user's workspace: its size, its types and its names are checked
-here first."""
+"""Check the size, types and names of data from a node, a bundle, a course or another user's workspace before it is used."""
 
 from gpucourse.outside.names import OutsideError
 

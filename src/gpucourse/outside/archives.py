@@ -1,4 +1,5 @@
-"""Archives from outside, a tar as it arrives and a zip on disk: every size, count and name is checked before it is used."""
+"""Read archives from outside: a tar as it arrives, and a zip on disk. Every size, count and name is checked before it is
+used."""
 
 from __future__ import annotations
 
@@ -31,9 +32,12 @@ _ZIP_COMMENT = (1 << 16) - 1
 
 
 class TarMember(NamedTuple):
-    """One member of a tar. `name` is the name in the tar, unchecked; bytes that are not UTF-8 are escaped. `kind` is `file`,
-    `link` or `other`. `changed_ns`: when the file was changed, if its extended header contains the nanoseconds, as ours
-    does."""
+    """One member of a tar.
+
+    `name`: the unchecked name in the tar; bytes that are not UTF-8 are escaped.
+    `kind`: `file`, `link` or `other`.
+    `changed_ns`: the time of the file's last change, or None if the extended header does not contain the nanoseconds.
+    """
 
     name: str
     size: int
@@ -44,11 +48,12 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A reader of a tar whose pieces arrive one by one, without seeking.
+    """A reader of a tar that arrives in pieces, without seeking.
 
-    Raises OutsideError if the tar is damaged, ends within a member, has more than `max_members`, or announces content beyond
-    `max_total` bytes in all, before any of that content is read. An end between two members is not noticed, so the last member
-    has to show that the tar is whole.
+    Raises OutsideError if the tar is damaged, ends within a member, or announces more than `max_members` members or `max_total`
+    bytes of content. The content is not read before this check.
+
+    If the tar ends between two members, that is not noticed. So the last member has to show that the tar is complete.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:
@@ -57,7 +62,7 @@ class TarReader:
         self._content: IO[bytes] | None = None
 
     def __iter__(self) -> Iterator[TarMember]:
-        """Yield the members in their order. Read the content of each with `pieces` before the next is requested; content that
+        """Yield the members in order. To read a member's content, call `pieces` before requesting the next member. Content that
         is not read is skipped."""
         source = cast("IO[bytes]", self._source)
         with _damaged(), tarfile.open(mode="r|", fileobj=source, bufsize=PIECE, errors="backslashreplace") as tar:
@@ -107,7 +112,7 @@ class TarReader:
 
 
 class _Source:
-    """The file object that `tarfile` reads. It raises OutsideError after `room` bytes, so that nothing in a header can fill the
+    """The file object that `tarfile` reads. It raises OutsideError after `room` bytes, so that no header can fill the
     memory."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -115,7 +120,7 @@ class _Source:
         self.room = _MAX_HEADERS + PIECE
 
     def read(self, count: int) -> bytes:
-        """Return at most `count` bytes; none at the end."""
+        """Return at most `count` bytes, and no bytes at the end."""
         while not self._held:
             if (piece := next(self._pieces, None)) is None:
                 return b""
@@ -140,8 +145,11 @@ def _damaged() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class ZipLimits:
-    """The limits for unpacking a zip: the number of files, the bytes of one file, the bytes of all files, and the bytes of the
-    table of contents."""
+    """The limits for unpacking a zip.
+
+    `members`: the number of files.
+    `contents_bytes`: the size of the table of contents.
+    """
 
     members: int
     member_bytes: int
@@ -150,11 +158,10 @@ class ZipLimits:
 
 
 def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
-    """Unpack a zip into the empty folder `root`; return the names of its files, relative to `root`.
+    """Unpack a zip into the empty folder `root`. Return the names of its files, relative to `root`.
 
-    Nothing in the zip is trusted: names must be relative and differ from each other, links and devices are refused, content is
-    counted while it is unpacked. Raises OutsideError if the zip is damaged or exceeds a limit; OSError if `path` cannot be read
-    or `root` cannot be written.
+    Nothing in the zip is trusted. Raises OutsideError if the zip is damaged or exceeds a limit, or if it contains a link, a
+    device, an unsafe name, or the same name twice. Raises OSError if `path` cannot be read or `root` cannot be written.
     """
     import zipfile
     import zlib
@@ -175,7 +182,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 
 
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
-    """Refuse a table of contents that is too large before `zipfile` reads it whole; return the size of the zip."""
+    """Refuse a table of contents that is too large, before `zipfile` reads it whole. Return the size of the zip."""
     size = file.seek(0, 2)
     tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # with what may come before the end record
     file.seek(tail_at)
@@ -225,7 +232,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
 
 
 def _unpack_member(bundle: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit: int) -> int:
-    """Unpack one file; return its size."""
+    """Unpack one file and return its size."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = target.open("xb")

@@ -1,4 +1,4 @@
-"""JSON from outside: limited in bytes, depth, items and numbers, then converted to the requested type."""
+"""Read JSON from outside. It is limited in bytes, depth, items and numbers, and then converted to the requested type."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_ITEMS = 200_000
-"""The limit for the values of one document. The largest empty values, objects, need 64 bytes each: about 15 MB."""
+"""The most values in one document. Empty objects, the largest empty values, need 64 bytes each: about 15 MB in all."""
 
 _WIDE_BYTES = 16 << 20
-"""The longest document with characters beyond ASCII. A single such character makes every character of its text need four
-bytes."""
+"""The most bytes of a document with characters beyond ASCII. A text with one such character needs four bytes for each of its
+characters."""
 
 _MAX_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"
@@ -29,9 +29,11 @@ _TOO_DEEP = f"the JSON document is nested deeper than {MAX_DEPTH} levels"
 def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> Any:
     """Parse a JSON document into plain dicts, lists, text, numbers, true, false and None.
 
-    Raises OutsideError if it is not JSON, is longer than `max_bytes`, is nested deeper than MAX_DEPTH, or contains more than
-    `max_items` values, a number that is too large for a float, NaN or Infinity, or text that is not Unicode. Every comma, colon
-    and bracket counts as a value, even within text, because the memory is limited before the document is read.
+    Raises OutsideError if it is not JSON, is longer than `max_bytes`, is nested deeper than MAX_DEPTH, or has more than
+    `max_items` values. Also raises it for NaN, Infinity, a number that is too large for a float, or text that is not Unicode.
+
+    Values are counted before the document is parsed, to limit the memory. So every comma, colon and bracket counts as a value,
+    even within text.
     """
     raw = _encode(data)
     plain = raw.isascii() and (b"\\" not in raw or b"\\u" not in raw)  # a search for one byte needs a tenth of the time
@@ -51,14 +53,16 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_items: int 
 
 
 def parse_typed(data: bytes | str, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
-    """Parse a JSON document into a dataclass, TypedDict or msgspec Struct; no text is converted to a number. Raises
-    OutsideError for the reasons of `parse_json`, and if a member is missing or has the wrong type. Members that `kind` does not
-    name are ignored."""
+    """Parse a JSON document into a dataclass, TypedDict or msgspec Struct. Text is not converted to numbers, and unknown
+    members are ignored.
+
+    Raises OutsideError for the reasons of `parse_json`, and if a member is missing or has the wrong type.
+    """
     return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
 
 
 CONVERT_LOCK = threading.RLock()
-"""Held while msgspec converts to a class: it crashes if two threads are the first to use a class that contains other
+"""The lock for conversions to a class. msgspec crashes if two threads are the first to use a class that contains other
 classes."""
 
 
@@ -72,8 +76,10 @@ def convert(value: object, kind: type[T]) -> T:
 
 
 def read_attributes(source: object, kind: type[T]) -> T:
-    """Return an object of the class `kind` whose fields are the attributes of `source`, and likewise for the objects in it. An
-    attribute that is missing leaves the field's default. Raises msgspec.ValidationError if an attribute has the wrong type."""
+    """Return an object of the class `kind` with the attributes of `source`. Nested objects are converted in the same way.
+
+    A missing attribute gets the field's default. Raises msgspec.ValidationError if an attribute has the wrong type.
+    """
     with CONVERT_LOCK:
         return msgspec.convert(source, kind, from_attributes=True)
 
@@ -88,7 +94,7 @@ def _encode(data: bytes | str) -> bytes:
 
 
 def _check(value: object) -> None:
-    """Check the depth and the numbers, level by level, without recursion. Texts are left out early, because a seal may contain
+    """Check the depth and the numbers level by level, without recursion. Texts are skipped early, because a seal may contain
     ten thousand."""
     level: list[object] = [[value]]
     depth = -1

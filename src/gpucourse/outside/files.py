@@ -1,5 +1,5 @@
-"""Files that another person or program named or wrote: only regular ones, inside their folder, never through a link, and of
-limited size."""
+"""Read files that another person or program named or wrote: only regular files of limited size, inside their folder, never
+through a link."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def file_inside(root: Path, name: str) -> Path:
-    """Return the path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, if a part of it
-    is a link, if there is no such file, or if it is not a regular file (a folder, a device, a pipe)."""
+    """Return the path of the regular file `name` below `root`.
+
+    Raises OutsideError if there is no such file, if it is not a regular file, or if the name leads through a link or out of
+    `root`.
+    """
     parts = relative_name(name).split("/")
     path = root
     for place, part in enumerate(parts):
@@ -34,9 +37,9 @@ def file_inside(root: Path, name: str) -> Path:
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
+    """Return the content of a regular file of at most `max_bytes`. Never wait, not even for a pipe without a writer.
 
-    Raises OutsideError for a link, a device, a pipe, a folder or a larger file; FileNotFoundError and other disk errors are
+    Raises OutsideError for a link, a device, a pipe, a folder or a larger file. FileNotFoundError and other disk errors are
     raised unchanged.
     """
     with _open_plain(path) as file:
@@ -49,15 +52,16 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a file that a person named, or wrote into a course. The limits are those of `read_bounded`, but a
-    link is followed."""
+    """Read a file as `read_bounded` does, but follow a link. A person has named this file, or written it into a course."""
     return read_bounded(Path(os.path.realpath(path)), max_bytes)
 
 
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
-    """Return the first and the last bytes of a regular file of any size (`first` and `last` of them), and its size. If the file
-    is no larger than both parts together, the first part is the whole file and the last part is empty. Raises the errors of
-    `read_bounded`, except for the one about the size."""
+    """Return the first `first` bytes and the last `last` bytes of a regular file of any size, and its size.
+
+    If the file is no larger than both parts together, the first part is the whole file and the last part is empty. Raises the
+    errors of `read_bounded`, except for the one about the size.
+    """
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= first + last:

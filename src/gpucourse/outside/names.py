@@ -1,4 +1,5 @@
-"""Names and text from outside: a name that stays inside its folder, a name that is known here, text that can be shown."""
+"""Check names and text from outside: that a path stays inside its folder, that a name is a known one, and that text is safe to
+display."""
 
 from __future__ import annotations
 
@@ -6,24 +7,24 @@ import unicodedata
 from collections.abc import Collection
 
 _UNSHOWN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode categories that change the screen and show nothing: controls, direction marks, surrogates, line separators."""
+"""Unicode categories of invisible characters: controls, direction marks, surrogates, line separators."""
 
 _MAX_PART = 255  # bytes: the limit of every usual file system
 _ELLIPSIS = "..."
 
 
 class OutsideError(ValueError):
-    """Unusable data from outside. `str()` is one plain sentence, printable, of at most 300 characters."""
+    """Unusable data from outside. The message is one plain, printable sentence of at most 300 characters."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(printable(subject))
 
 
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
-    """Return the name of a file below a folder, unchanged, if it is valid; folders in it are separated by `/`.
+    """Return the name of a file below a folder, unchanged. Folders in the name are separated by `/`.
 
-    Raises OutsideError unless it is text of at most `max_length` characters and `max_parts` parts, relative, without empty
-    parts, `.`, `..`, control characters or characters that UTF-8 cannot encode.
+    Raises OutsideError if it is not text, is not relative, or has more than `max_length` characters or `max_parts` parts. Empty
+    parts, `.`, `..`, control characters and characters that UTF-8 cannot encode are also refused.
     """
     if not isinstance(text, str) or not text:
         raise OutsideError("a file name is empty or is not text")
@@ -44,28 +45,29 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
 
 
 def check_part(text: str) -> None:
-    """Check that the text can be one part of a path: a single name that is not empty and has no hidden characters. Raises
-    OutsideError."""
+    """Check that the text can be one part of a path. Raises OutsideError if it is empty, contains a slash or has hidden
+    characters."""
     if "/" in relative_name(text, max_length=_MAX_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
 
 def check_known_name(text: object, names: Collection[str], subject: str) -> str:
-    """Return the name, if it is one of `names`; `subject` is the kind of thing that it names (`node`, `run`). Raises
-    OutsideError."""
+    """Return the name if it is one of `names`. Raises OutsideError if it is not.
+
+    `subject`: the kind of thing that it names, such as `node` or `run`.
+    """
     if not isinstance(text, str) or text not in names:
         raise OutsideError(f"there is no {subject} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
     return text
 
 
 def is_shown(text: str) -> bool:
-    """Return whether every character of the text can be shown as it is: no control character, no direction mark, no lone
-    surrogate."""
+    """Return whether the text can be displayed as it is: without control characters, direction marks and lone surrogates."""
     return text.isprintable() or not any(unicodedata.category(character) in _UNSHOWN for character in text)
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """Return the text on one line of at most `limit` characters: what cannot be shown is escaped (`\\x1b`), the rest cut
+    """Return the text on one line: unprintable characters are escaped (`\\x1b`), and anything beyond `limit` characters is cut
     off."""
     text = text[: limit + 1]  # bounds the work as well
     if not is_shown(text):

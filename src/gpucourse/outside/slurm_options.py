@@ -1,4 +1,4 @@
-"""Slurm's options in a batch file, or on the command line of srun, read as sbatch and srun read them."""
+"""Read Slurm's options in a batch file or on the command line of srun, as sbatch and srun do."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
 class OptionRefused(Exception):
-    """An option that sbatch or srun would refuse. `line` is its line number in the file (0: a command line); the message is the
-    reason."""
+    """An option that sbatch or srun would refuse. The message is the reason.
+
+    `line`: the option's line number in the file, or 0 for a command line.
+    """
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
@@ -56,11 +58,11 @@ class OptionRefused(Exception):
 
 @dataclass
 class SlurmOptions:
-    """Options by their long names, each with its last value; a flag has the value "". `command` is the command after the
-    options.
+    """Options by their long names, each with its last value. A flag has the value "".
 
-    For a file, `unread` are the lines with #SBATCH below the first command, and `nearly` are lines that resemble #SBATCH but
-    that sbatch reads as mere comments, each with its number.
+    `command`: the command after the options.
+    `unread`: the lines with #SBATCH below the first command, each with its number.
+    `nearly`: the lines that resemble #SBATCH but are only comments for sbatch, each with its number.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class SlurmOptions:
 
     @property
     def nodes(self) -> int:
-        """Return the requested number of machines, one or more (sbatch refuses 0); for a range, its lower end."""
+        """Return the requested number of machines, at least one (sbatch refuses 0). For a range, return its lower end."""
         if nodes := self.number("nodes"):
             return nodes
         tasks, per_node = self.number("ntasks"), self.number("ntasks-per-node")
@@ -84,7 +86,7 @@ class SlurmOptions:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs of each machine; a total number, or a number for each process, is divided among the
+        """Return the number of GPUs of each machine. A total number, or a number for each process, is divided among the
         machines."""
         gres = self.values.get("gres", "")
         match = re.search(r"(?:^|,)(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:,|$|\()", gres)
@@ -98,7 +100,7 @@ class SlurmOptions:
 
     @property
     def seconds(self) -> int | None:
-        """Return the time limit in seconds; None if there is none. Raises OptionRefused if its value is not a time."""
+        """Return the time limit in seconds, or None if there is none. Raises OptionRefused if its value is not a time."""
         text = self.values.get("time")
         if text is None:
             return None
@@ -114,9 +116,9 @@ class SlurmOptions:
 
     @property
     def array(self) -> tuple[tuple[int, ...], int]:
-        """Return the numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
+        """Return the numbers of an array's tasks in order, and how many may run at once, or 0 if there is no limit.
 
-        Without the option, there are no numbers. Raises OptionRefused if its value is not an array.
+        Without the option, there are no numbers. Raises OptionRefused if the option's value is not an array.
         """
         text = self.values.get("array")
         if text is None:
@@ -132,8 +134,8 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """Return the whole number with which the value of an option begins (2 of `2-4`, 4 of `a100:4`); None if it does not
-        begin with one."""
+        """Return the whole number at the beginning of an option's value (2 of `2-4`, 4 of `a100:4`), or None if there is no
+        number."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 
@@ -154,7 +156,7 @@ def read_words(words: Sequence[str], program: str = "srun") -> SlurmOptions:
 
 
 def read_file(text: str) -> SlurmOptions:
-    """Read the options of a batch file. Raises OptionRefused for what sbatch would refuse."""
+    """Read the options of a batch file. Raises OptionRefused if sbatch would refuse the file."""
     if not text.startswith("#!"):
         raise OptionRefused("the first line must begin with #! and the path of a program, as in #!/bin/bash", 1)
     if "\r\n" in text:
@@ -163,7 +165,7 @@ def read_file(text: str) -> SlurmOptions:
 
 
 def read_sbatch_options(text: str) -> SlurmOptions:
-    """Read the options of a batch file as far as possible: sbatch itself reports what is wrong with a line."""
+    """Read the options of a batch file. A line with an error is skipped, because sbatch itself reports the error."""
 
     def read(line: str, number: int, options: SlurmOptions) -> None:
         with suppress(OptionRefused):
@@ -173,7 +175,7 @@ def read_sbatch_options(text: str) -> SlurmOptions:
 
 
 def find_lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines with #SBATCH that sbatch reads, each with its number: those above the first command."""
+    """Return the lines with #SBATCH that sbatch reads, each with its number. They are above the first command."""
     lines: list[tuple[int, str]] = []
     _read_lines(text, lambda line, number, _options: lines.append((number, line)))
     return lines
@@ -195,8 +197,10 @@ def _read_lines(text: str, read: Callable[[str, int, SlurmOptions], None]) -> Sl
 
 
 def expand(pattern: str, values: dict[str, str]) -> str:
-    """Return the name of a file with Slurm's placeholders filled in. `values` maps the letter of a placeholder, such as the j
-    of `%j`, to its replacement; a number before the letter is the width."""
+    """Return the name of a file with Slurm's placeholders filled in.
+
+    `values`: the replacement for each letter, such as the j of `%j`. A number before the letter is the width.
+    """
 
     def put_in(match: re.Match[str]) -> str:
         if match[2] == "%":

@@ -1,8 +1,10 @@
-"""One YAML file as plain data, with the line of every key. Only this file uses PyYAML.
+"""Read a YAML file as plain data, with the line of every key. Only this file uses PyYAML.
 
-Words and numbers have the meaning that they have in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also
-check against. So `no` stays a word, and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for
-them, and with them a small file can grow without end or create objects.
+Words and numbers have their meaning in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also check
+against. So `no` stays a word, and `1:30` is not ninety.
+
+Anchors, aliases and tags are refused. A manifest does not need them, and with them a small file can grow without end or create
+objects.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ Path = tuple[str | int, ...]
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_EVENTS = 50_000
-"""The limit for the keys, values, beginnings and ends in one file; the largest manifest of the course has 5,000."""
+"""The most parser events in one file: keys, values, beginnings and ends. The course's largest manifest has 5,000."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -31,7 +33,7 @@ _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 @dataclass(frozen=True)
 class Complaint:
-    """An error at one place in a file. `line` counts from 1; it is None if the place is the file itself."""
+    """An error at one place in a file. `line` counts from 1; it is None if the error is about the whole file."""
 
     path: Path
     reason: str
@@ -40,12 +42,17 @@ class Complaint:
 
 @dataclass
 class Document:
-    """The content of a YAML file: its data (None if it could not be read), the line of each key, what is wrong with it.
+    """The content of a YAML file.
 
-    `empty`: it contains at most comments. `unquoted`: one complaint for each inline list that contains unquoted text of several
-    words, or the second half of a number such as 1,000. Such a list can be read, so only authors see the complaint: a comma may
-    have split one item into two, and the data does not show that. A list of whole sentences, each with a capital letter and a
-    full stop, is left out, because no comma has split it.
+    `data`: None if the file could not be read.
+    `lines`: the line of each key.
+    `complaints`: the errors in the file.
+    `unquoted`: one complaint for each inline list in which a comma may have split one item into two.
+    `empty`: whether the file contains at most comments.
+
+    A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. It can
+    be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop, is left
+    out, because no comma has split it.
     """
 
     data: Any = None
@@ -55,7 +62,7 @@ class Document:
     empty: bool = False
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a key, or of the nearest one around it that is in the file."""
+        """Return the line of a key or, if the file does not contain it, of the nearest key around it."""
         while path not in self.lines:
             if not path:
                 return None
@@ -70,7 +77,7 @@ class _RefusedYaml(Exception):
 
 
 def read_document(raw: bytes) -> Document:
-    """Read the bytes of a YAML file. Never raises: what is wrong is in `complaints`."""
+    """Read the bytes of a YAML file. Errors are listed in `complaints`, never raised."""
     document = Document()
     if len(raw) > MAX_BYTES:
         document.complaints.append(Complaint((), f"is larger than {MAX_BYTES >> 20} MiB"))

@@ -1,2 +1,1 @@
-"""The connection to the nodes: one SSH transport, one fleet, one job protocol. Only `ssh` and `exchange` use paramiko; only
-`keys` uses cryptography."""
+"""The connection to the nodes. Only `ssh` and `exchange` use paramiko, and only `keys` uses cryptography."""

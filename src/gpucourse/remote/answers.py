@@ -1,4 +1,4 @@
-"""The types of the agent's answers. A value out of range raises ValueError; text for the screen is shortened and made
+"""The types of the agent's answers. A value out of range raises ValueError. Text for the screen is shortened and made
 printable."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
 
 
 def parse(node: str, subject: str, data: bytes, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
-    """Parse the message `subject` of a node into `kind`. Raises NodeUntrusted, which names the node and the message."""
+    """Parse a node's message into `kind`. Raises NodeUntrusted, which names the node and the `subject` of the message."""
     try:
         return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
     except OutsideError as error:
@@ -53,7 +53,7 @@ def make_untrusted_error(node: str, subject: str, error: object) -> NodeUntruste
 
 
 def host_name(text: str) -> str:
-    """Return the text if it is a valid name of a machine; the name may become part of a file name. Raises ValueError if it is
+    """Return the text if it is a valid name of a machine, which may become part of a file name. Raises ValueError if it is
     not."""
     if not _HOST.fullmatch(text):
         raise ValueError(f"{printable(text, 80)!r} is not the name of a machine")
@@ -61,14 +61,14 @@ def host_name(text: str) -> str:
 
 
 def folder(path: str) -> str:
-    """Return the path if it is absolute and can be shown. Raises ValueError if it is not."""
+    """Return the path if it is absolute and printable. Raises ValueError if it is not."""
     if not is_folder(path):
         raise ValueError(f"{printable(path, 80)!r} is not the path of a folder")
     return path
 
 
 def is_folder(path: str) -> bool:
-    """Return whether the path is absolute and can be shown."""
+    """Return whether the path is absolute and printable."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 
@@ -86,7 +86,7 @@ def check_range(value: float, minimum: float, maximum: float, subject: str) -> N
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """Yield the frames in a stream of bytes; drop an incomplete frame at the end. Raises NodeUntrusted if a frame is too
+    """Yield the frames in a stream of bytes, and drop an incomplete frame at the end. Raises NodeUntrusted if a frame is too
     long."""
     buffer = bytearray()
     for piece in pieces:
@@ -114,8 +114,11 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """The end of a run on a node. `jobs` are the run's Slurm jobs; `later` are the jobs that these submitted and that still
-    run."""
+    """The end of a run on a node.
+
+    `jobs`: the run's Slurm jobs.
+    `later`: the jobs that these submitted and that have not ended.
+    """
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
@@ -133,7 +136,7 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """The end of a rank, as the agent reports it for `model.record.RankExit`. `node` is empty for the node that reports it."""
+    """The end of a rank, as the agent reports it. `node` is empty if the rank ran on the reporting node."""
 
     rank: int
     code: int
@@ -154,8 +157,11 @@ class RankEnd:
 
 @dataclass(kw_only=True)
 class LogName:
-    """The node and the rank that a log stream belongs to. `node` is empty for the node that reports it; the rank of a launcher
-    is None."""
+    """The node and the rank that a log stream belongs to.
+
+    `node`: empty for the node that reports it.
+    `rank`: None for a launcher.
+    """
 
     node: str
     rank: int | None
@@ -167,7 +173,7 @@ class LogName:
 
 
 def check_rows(rows: list[JobRow]) -> list[JobRow]:
-    """Return jobs as Slurm describes them, with every text made printable. Raises ValueError."""
+    """Return Slurm's descriptions of jobs, with every text made printable. Raises ValueError."""
     check_range(len(rows), 0, MAX_JOBS, "the number of jobs")
     return [_check_row(row) for row in rows]
 
@@ -182,7 +188,7 @@ def _check_row(row: JobRow) -> JobRow:
 
 
 def check_later_jobs(later_jobs: list[LaterJob]) -> list[LaterJob]:
-    """Return jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
+    """Return the jobs that a run's own jobs submitted, with every text made printable. Raises ValueError."""
     check_range(len(later_jobs), 0, MAX_JOBS, "the number of later jobs")
     if not all(job.job.isascii() and job.job.isdigit() and len(job.job) <= 12 for job in later_jobs):
         raise ValueError("the number of a later job is not a number")
@@ -204,9 +210,13 @@ class JobState:
 
 @dataclass(kw_only=True)
 class Probe:
-    """The answer to a probe of a node. `modules` maps each module to its version, or to None if it is missing;
-    `missing_programs` are not on the node's PATH. The client adds `seconds`, the time that the probe took, and `clock_skew_s`:
-    how far the node's clock is ahead of this computer's, to within half of that time."""
+    """The answer to a probe of a node.
+
+    `modules`: the version of each module, or None if the module is missing.
+    `missing_programs`: the programs that are not on the node's PATH.
+    `seconds`: the time that the probe took. The client adds it.
+    `clock_skew_s`: how far the node's clock is ahead of this computer's, to within half of `seconds`. The client adds it.
+    """
 
     python_version: str
     modules: dict[str, str | None]
@@ -232,7 +242,7 @@ class Probe:
 
 
 def addresses(by_node: dict[str, str]) -> dict[str, str]:
-    """Return the mapping of network interfaces to IPv4 addresses if it is valid. Raises ValueError if it is not."""
+    """Return the IPv4 addresses of network interfaces if all are valid. Raises ValueError if they are not."""
     check_range(len(by_node), 0, 1000, "the number of network interfaces")
     for name, address in by_node.items():
         interface(name)

@@ -1,4 +1,4 @@
-"""Collecting the outputs of a run from all nodes at the same time. `unpack` stores what a node sends."""
+"""Collect the outputs of a run from all nodes at the same time."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ def collect(
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
 ) -> CollectedOutputs:
-    """Fetch everything in the run's `outputs/`, and the files that `globs` match in its work folder, from all nodes at the same
-    time.
+    """Fetch the run's `outputs/`, and the files in its work folder that match `globs`, from all nodes at the same time.
 
-    Unchanged files that are here already are not sent again. A file gets its name here only when it is complete, even after a
-    power cut. `max_bytes` limits one file, `output_limit` all files of a node, and `max_files_of` their number. The result
-    names each file that exceeds a limit, and each node that cannot be reached, sends too slowly (see `patience`) or sends
-    invalid data. Raises StorageError before the disk here is full. `until`: the time on the monotonic clock at which collecting
-    ends in any case.
+    Unchanged files that are already here are not sent again. A file gets its name here only when it is complete, even after a
+    power cut.
+
+    `max_bytes`: the limit for one file.
+    `output_limit`: the limit for all files of a node, in bytes. Their number is also limited (`max_files_of`).
+    `until`: the time on the monotonic clock at which collecting ends in any case.
+
+    The result names each file that exceeds a limit, and each node that cannot be reached, sends too slowly (see `patience`) or
+    sends invalid data. Raises StorageError before the disk here is full.
     """
     tell, disk = make_thread_safe(watcher), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
@@ -91,7 +94,7 @@ def collect(
 
 
 def _list_files(root: Path) -> dict[str, list[int]]:
-    """Return the size and the modification time of every file that is here already."""
+    """Return the size and the modification time of every file that is already here."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()

@@ -1,4 +1,4 @@
-"""The connection below SSH: direct, or through a command whose standard input and output lead to the node's SSH server."""
+"""Open the connection below SSH, directly or through a command that leads to the node's SSH server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dial(node: Node, timeout_s: float) -> socket.socket:
 
 
 def make_no_answer_error(node: Node, reason: str) -> NoAnswer:
-    """Return the error for a node at whose address no SSH server answers."""
+    """Return the error for a node whose SSH server does not answer."""
     return NoAnswer(
         f"{node.label} does not answer SSH at {node.address}:{node.port}: {reason}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
@@ -33,8 +33,8 @@ def make_no_answer_error(node: Node, reason: str) -> NoAnswer:
 
 
 def proxy_command(node: Node) -> list[str]:
-    """Return the words of a node's proxy command, with %h, %p, %r and %% replaced as OpenSSH replaces them. Raises ValueError
-    if it is not a command."""
+    """Return the words of a node's proxy command, with %h, %p, %r and %% replaced as in OpenSSH. Raises ValueError if it is not
+    a command."""
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
     if not node.proxy.strip() or "\0" in node.proxy:
         raise ValueError("it names no program")

@@ -1,6 +1,10 @@
-"""One command on one SSH channel. Standard input is sent while both outputs are read, so that neither side can wait for the
-other. Silence has a limit. A cut connection is never mistaken for a result, nor the login shell's output for the command's. The
-input is sent only after the command has begun, because the start file of a login shell might read it."""
+"""Carry out one command on one SSH channel.
+
+Standard input is sent while both outputs are read, so that neither side can wait for the other. It is sent only after the
+command has begun, because the start file of a login shell might read it.
+
+A cut connection is never mistaken for a result, nor the login shell's output for the command's.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,10 @@ from gpucourse.remote.patience import PACE
 from gpucourse.units import format_bytes
 
 LOST = (OSError, EOFError, paramiko.SSHException)
-"""The errors that a channel raises if its connection is lost."""
+"""The errors that a channel may raise when its connection is lost."""
 
 MAX_ANSWER = 4 << 20
-"""The longest answer of a command that is read whole, in bytes of standard output."""
+"""The most bytes of standard output that `answer` reads."""
 
 _PIECE = 1 << 20
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would need a packet of their own
@@ -30,8 +34,7 @@ _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this t
 
 
 class EndedEarly(UnreachableError):
-    """A streaming command ended with `command_code`, which is not 0; `stderr` is the end of what it printed on standard
-    error."""
+    """A streaming command ended with an exit code other than 0, `command_code`. `stderr` is the end of its standard error."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
         words = last_words(stderr, 2000) or "it printed nothing"
@@ -40,12 +43,12 @@ class EndedEarly(UnreachableError):
 
 
 class Silent(UnreachableError):
-    """The connection is open, but the command has been silent for too long: another request would only wait again."""
+    """The connection is open, but the command has been silent for too long. Another request would only wait again."""
 
 
 class Exchange:
-    """The command of `request`, already started on `channel`. Reading its standard output also sends its input and reads its
-    standard error."""
+    """A command that has been started on a channel. Reading its standard output also sends its input and reads its standard
+    error."""
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Exchange:
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
 
     def stdout(self) -> Iterator[bytes]:
-        """Yield the command's standard output in pieces, none of them empty, until it ends.
+        """Yield the command's standard output in pieces that are not empty, until it ends.
 
         Raises UnreachableError if the login shell ends, prints too much, or takes too long before the command begins.
         """
@@ -79,14 +82,17 @@ class Exchange:
             yield remainder
 
     def stdout_then_code(self) -> Iterator[bytes]:
-        """Yield standard output in pieces; raise EndedEarly at the end if the exit code is not 0."""
+        """Yield standard output in pieces. Raise EndedEarly at the end if the exit code is not 0."""
         yield from self.stdout()
         if (code := self.code()) != 0:
             raise EndedEarly(self._name, code, self.stderr())
 
     def answer(self) -> bytes:
-        """Return all of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, and UnreachableError if it is
-        not complete after twice the permitted silence, counted from the end of the input."""
+        """Return all of standard output.
+
+        Raises NodeUntrusted if it is longer than MAX_ANSWER. Raises UnreachableError if it is not complete after twice the
+        permitted silence, counted from the end of the input.
+        """
         data, limit_s = bytearray(), 2 * self._silence_s
         for piece in self.stdout():
             data += piece
@@ -100,7 +106,7 @@ class Exchange:
         return bytes(data)
 
     def code(self) -> int:
-        """Return the exit code, after standard output has ended. Raises UnreachableError if none came."""
+        """Return the exit code, after standard output has ended. Raises UnreachableError if no code arrived."""
         self._read_stderr_to_end()
         if self._feed_error is not None:
             raise self._feed_error
@@ -109,11 +115,11 @@ class Exchange:
         return self._own_stdout.code
 
     def stderr(self) -> bytes:
-        """Return what the command printed on standard error, after it has ended."""
+        """Return the command's standard error, after the command has ended."""
         return bytes(self._stderr)
 
     def read_rest(self, within_s: float) -> None:
-        """Give the command this long to end by itself, and drop what it still prints."""
+        """Let the command end by itself for at most `within_s` seconds, and drop its output."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
@@ -125,7 +131,7 @@ class Exchange:
             self._channel.close()
 
     def _receive(self) -> bytes | None:
-        """Return the command's own bytes among those that arrive next. They are empty if nothing arrives for a while, and None
+        """Return the command's own bytes among those that arrive next. Return no bytes if nothing arrives for a while, and None
         at the end of the stream."""
         self._read_ready_stderr()
         piece, had_begun = b"", self._own_stdout.begun
@@ -158,7 +164,7 @@ class Exchange:
             raise self._too_late(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
 
     def _check_login_shell(self, is_late: bool) -> None:
-        """Check that the login shell has not printed too much, and has not taken too long, before the command begins."""
+        """Raise an error if the login shell has printed too much, or has taken too long, before the command begins."""
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MAX_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MAX_NOISE)}")
@@ -180,7 +186,7 @@ class Exchange:
         self._input_end = self._clock()
 
     def _send(self, piece: bytes) -> bool:
-        """Send the whole piece; return False if the command has closed its input."""
+        """Send the whole piece. Return False if the command has closed its input."""
         sent_bytes = 0
         while sent_bytes < len(piece):
             try:
@@ -195,14 +201,14 @@ class Exchange:
         return True
 
     def _read_ready_stderr(self) -> None:
-        """Read the standard error that has arrived, but only a limited amount, so that standard output is read as well."""
+        """Read standard error that has already arrived, but only a limited amount, so that standard output is also read."""
         for _ in range(_ERRORS_AT_ONCE):
             if self._stderr_over or not self._channel.recv_stderr_ready():
                 return
             self._receive_stderr()
 
     def _receive_stderr(self) -> None:
-        """Read some of standard error and keep its end. Errors are no sign of life: a command may print them for ever."""
+        """Read some of standard error and keep its end. It is no sign of life, because a command may print errors for ever."""
         try:
             data = self._channel.recv_stderr(_PIECE)
         except TimeoutError:
@@ -236,7 +242,7 @@ class Exchange:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",
-            hint="type ssh with that account and the command true: it must end at once with code 0. If not, see its ~/.bashrc",
+            hint="run the command true with ssh and that account: it must end at once with code 0. If not, see its ~/.bashrc",
         )
 
     def _cut(self) -> UnreachableError:

@@ -1,4 +1,4 @@
-"""Carrying out a launch plan on its nodes: probe, start, cancel. `follow` and `collect` have their own files."""
+"""Carry out a launch plan on its nodes: probe, start, cancel. `follow` and `collect` have their own files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gpucourse.remote.push import Parcel, parcels, push
 from gpucourse.units import format_bytes
 
 PORTS = (29500, 29599)
-"""The ports where ranks meet, unless the learner's settings name others."""
+"""The first and the last port at which ranks may meet, unless the learner's settings name others."""
 
 CANCEL_GRACE_S = 5.0
 MAX_FILES_OF_RUN = 128_000
-"""The limit for the number of files that are collected from all nodes together: the run's seal names all of them, and must stay
-below the limit for reading a file."""
+"""The most files that are collected from all nodes together. The run's seal names all of them, but must not exceed the limit
+for reading a file."""
 
 
 def probe(
     fleet: Fleet, *, modules: Sequence[str] = (), programs: Sequence[str] = (), ports: tuple[int, int] = PORTS
 ) -> dict[str, answers.Probe]:
-    """Probe every node, in one round trip each, for the facts that a launch depends on; return the answers by the nodes' names.
-    Raises one error for all nodes that cannot be probed."""
+    """Ask every node, in one round trip, for the facts that a launch depends on. Return the answers by the nodes' names. Raises
+    one error for all nodes that cannot be probed."""
     probes = values(fleet.do_on_each(lambda link: jobs.probe(link, modules, ports, programs=programs)))
     return {node.name: probe for node, probe in zip(fleet.nodes, probes, strict=True)}
 
@@ -46,13 +46,16 @@ def launch(
     secrets: Mapping[str, str] | None = None,
     collected: Sequence[str] = (),
 ) -> None:
-    """Push the plan's files and start its command on all nodes at the same time. `faults`: what a drill breaks, by node.
-    `secrets`: the values of the variables that the plan passes on; they reach the processes but no file. `collected`: runs
-    whose outputs and logs are all here; each node removes the oldest of them.
+    """Push the plan's files and start its command on all nodes at the same time.
 
-    If one node fails, the run is cancelled on all of them and the error is raised: a run starts as a whole or not at all. All
-    nodes receive the files at the same time, but the first node starts first: the ranks meet there, and a rank that connects
-    before the first node listens waits half a second before it tries again.
+    `faults`: the faults of a drill, by node.
+    `secrets`: the values of the variables that the plan passes on. They reach the processes but no file.
+    `collected`: runs whose outputs and logs are all here. Each node removes the oldest of them.
+
+    If one node fails, the run is cancelled on all nodes and the error is raised.
+
+    All nodes receive the files at the same time, but the first node starts first, because the ranks meet there. A rank that
+    connects too early waits half a second before it tries again.
     """
     wrapped = parcels(plan.uploads)
     tell = make_thread_safe(watcher)
@@ -88,22 +91,23 @@ def launch(
 
 
 def max_files_of(nodes: int) -> int:
-    """Return how many files are collected from each node if `nodes` nodes take part. The number is limited because the seal of
-    a run names every file."""
+    """Return how many files are collected from each of `nodes` nodes at most. The number is limited because the seal of a run
+    names every file."""
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.State]]:
-    """End every process of the run on every node: send TERM, and KILL after `grace_s`. On nodes where the run has not begun, it
-    will never begin.
+    """End every process of the run on every node: send TERM, and KILL after `grace_s`. If the run has not begun on a node, it
+    never begins there.
 
-    Return one outcome for each node: a node that cannot be reached does not keep the run alive on the others.
+    Return one outcome for each node. A node that cannot be reached does not keep the run alive on the other nodes.
     """
     return fleet.do_on_each(lambda link: jobs.cancel(link, [run_id], grace_s)[run_id])
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, answers.JobState]:
-    """Return the state of the run on each node, by name. Raises UnreachableError, which names the nodes that do not answer."""
+    """Return the state of the run on each node, by the node's name. Raises UnreachableError, which names the nodes that do not
+    answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.states(link, [run_id])[run_id]))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
@@ -136,7 +140,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
 
 
 def make_thread_safe(watcher: Watcher) -> Watcher:
-    """Return a watcher that several threads may call: it passes on one event at a time."""
+    """Return a watcher that several threads may call. It passes on one event at a time."""
     lock = threading.Lock()
 
     def tell(event: Event) -> None:

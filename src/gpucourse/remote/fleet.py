@@ -1,5 +1,4 @@
-"""Work on all nodes at the same time: one outcome for each node, in the nodes' order, so that an error always names the nodes
-that failed."""
+"""Work on all nodes at the same time. Each node has its own outcome, so that an error names the nodes that failed."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from gpucourse.remote.patience import CONNECT_S
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""The largest number of nodes that are worked on at the same time."""
+"""The most nodes to work on at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +50,10 @@ class Outcome(Generic[T]):
 
 
 class Fleet:
-    """Links to some nodes, made when they are first needed and kept until `close`. `links` maps nodes' names to links that are
-    already open.
+    """Links to some nodes, made when they are first needed and kept until `close`.
 
-    `shared` is a folder that all nodes share, and commands run below it; if it is empty, they run in the home folders.
+    `links`: links that are already open, by the node's name.
+    `shared`: a folder that all nodes share, in which commands run. If it is empty, they run in the home folders.
     """
 
     def __init__(
@@ -73,14 +72,14 @@ class Fleet:
         self._lent = False
 
     def part(self, nodes: Sequence[Node]) -> Fleet:
-        """Return a fleet of some of the nodes that uses the same links; closing it leaves the links open."""
+        """Return a fleet of some of the nodes. It uses the same links, and closing it leaves them open."""
         part = Fleet(self._transport, nodes, timeout_s=self._timeout_s, shared=self._shared)
         part._links, part._locks, part._lent = self._links, self._locks, True
         return part
 
     @property
     def is_connected(self) -> bool:
-        """Return whether every node has a link that is still connected, as far as is known."""
+        """Return whether every node has a link that is still open, as far as this side can tell."""
         links = [self._links.get(node.name) for node in self.nodes]
         return all(link is not None and link.alive for link in links)
 
@@ -96,16 +95,16 @@ class Fleet:
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` on every node (or on `nodes`) at the same time; connect to those that have no link yet."""
+        """Call `task` for the link of every node (or of `nodes`) at the same time. Connect to nodes that have no link yet."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` for every node (or for `nodes`) at the same time. The task requests links itself, so it can survive a cut
+        """Call `task` for every node (or for `nodes`) at the same time. The task requests links itself, so it can survive a cut
         connection."""
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task)
 
     def link(self, node: Node) -> Link:
-        """Return the link to one node; make one if there is none or the old one is dead. Raises UnreachableError."""
+        """Return the link to one node. If there is none or it is dead, make a new one. Raises UnreachableError."""
         with self._locks[node.name]:
             link = self._links.get(node.name)
             if link is None or not link.alive:
@@ -116,13 +115,13 @@ class Fleet:
             return link
 
     def drop(self, node: Node) -> None:
-        """Close the link to one node, even if it looks alive; the next `link` makes a new one."""
+        """Close the link to one node, even if it seems alive. The next call of `link` makes a new one."""
         with self._locks[node.name]:
             if (link := self._links.pop(node.name, None)) is not None:
                 link.close()
 
     def close(self) -> None:
-        """Drop every connection; processes that were started on the nodes keep running."""
+        """Drop every connection. Processes that were started on the nodes keep running."""
         if self._lent:
             return
         for link in tuple(self._links.values()):
@@ -137,8 +136,10 @@ class Fleet:
 
 
 def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome[T]]:
-    """Do `task` for all nodes, at most AT_ONCE at the same time. Errors that gpucourse expects become outcomes; any other
-    exception is a bug and is raised. Ctrl-C ends this immediately."""
+    """Call `task` for all nodes, at most AT_ONCE at the same time. Ctrl-C ends this immediately.
+
+    Errors that gpucourse expects become outcomes. Any other exception is a bug and is raised.
+    """
     results = try_all([partial(task, node) for node in nodes], limit=AT_ONCE)
     return [
         Outcome(node=node, error=result) if isinstance(result, GpucourseError) else Outcome(node=node, value=result)
@@ -147,7 +148,7 @@ def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome
 
 
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
-    """Return the value of every node. If some failed, raise one error that names each of them: "2 of 8 nodes failed: node3 ...,
+    """Return the value of every node. If some nodes failed, raise one error that names each: "2 of 8 nodes failed: node3 ...,
     node7 ..."."""
     if failures := [outcome for outcome in outcomes if outcome.error is not None]:
         raise combine_errors(failures, of=len(outcomes))
@@ -155,8 +156,8 @@ def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
 
 
 def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """Return one error for the failed nodes, out of `of` nodes. It has the gravest kind among their errors, and the hint of the
-    first error of that kind."""
+    """Return one error for the failed nodes, out of `of` nodes. Its class is the gravest of their errors' classes, and its hint
+    comes from the first error of that class."""
     errors = [(outcome.node.label, outcome.error) for outcome in failures if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

@@ -1,4 +1,4 @@
-"""Following a run on every node: each log is written to disk here byte for byte, whatever happens to the connection."""
+"""Follow a run on every node. Each log is written to disk here byte for byte, even if the connection is cut and made again."""
 
 from __future__ import annotations
 
@@ -24,24 +24,32 @@ from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
-"""The agent sends a sign of life every half second; without one for this long, the connection counts as cut."""
+"""The agent sends a sign of life every half second. After this time without one, the connection counts as cut."""
 
 _SETTLED_S = 0.3
-"""When one rank ends, the others end within milliseconds, and the reports may arrive in any order."""
+"""The time to wait for other ranks' reports. When one rank ends, the others end within milliseconds, and their reports may
+arrive in any order."""
 
 _MAX_RANK_EXITS = 8192
 
 _TERMINATED, _TERMINATED_S = 143, 2.0
-"""A rank that ended by SIGTERM was usually stopped by the time limit or a person: its node reports that soon after."""
+"""The exit code after SIGTERM, and the time to wait for the node's report. Usually the time limit or a person stopped the rank,
+and its node reports that soon afterwards."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedJob:
-    """A run to follow: its `nodes`, and the `paths` of its logs here. `log_limit`: how many bytes of each log are kept; if a
-    log exceeds this limit, the watcher is told and the run continues. `world_size`: how many ranks were started.
-    `max_restarts`: how often torchrun may restart them. `skew_s`: how far each node's clock is ahead. `scheduled`: the run is
-    under Slurm, and one node sends all logs. `hosts`: the nodes on which Slurm may start ranks, None if they are unknown; a log
-    of any other node or rank is refused."""
+    """A run to follow.
+
+    `nodes`: the nodes of the run.
+    `paths`: the files of the run here.
+    `log_limit`: the most bytes of each log that are kept. If a log exceeds it, the watcher is told and the run continues.
+    `world_size`: how many ranks were started.
+    `max_restarts`: how often torchrun may restart them.
+    `skew_s`: how far each node's clock is ahead of this computer's.
+    `scheduled`: whether the run is under Slurm. Then one node sends all logs.
+    `hosts`: the nodes on which Slurm may start ranks, or None if they are unknown. A log of any other node is refused.
+    """
 
     run_id: str
     nodes: Sequence[Node]
@@ -56,10 +64,14 @@ class FollowedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """The time limits for following a run. `limit_s`: the limit in total, plus the time that the logs need at `patience.PACE`.
-    `until`: the latest end, on the monotonic clock. `grace_s`: how long the other ranks may take to end by themselves after the
-    first failure, before they are cancelled. `give_up_s`: how long to retry after a connection was cut. A connection that is
-    silent for `silence_s` counts as cut."""
+    """The time limits for following a run.
+
+    `limit_s`: the limit in total, plus the time that the logs need at `patience.PACE`.
+    `until`: the latest end, on the monotonic clock.
+    `grace_s`: after the first failure, how long the other ranks may run before they are cancelled.
+    `give_up_s`: how long to retry after a connection was cut.
+    `silence_s`: how long a connection may be silent before it counts as cut.
+    """
 
     limit_s: float | None = None
     until: float | None = None
@@ -68,7 +80,7 @@ class FollowTimes:
     silence_s: float = SILENCE_S
 
     def is_over(self, seconds: float, byte_count: int) -> bool:
-        """Return whether the time is over after `seconds`, when `byte_count` bytes of logs have arrived."""
+        """Return whether a time limit has passed after `seconds`, if `byte_count` bytes of logs have arrived."""
         if self.until is not None and time.monotonic() >= self.until:
             return True
         return self.limit_s is not None and seconds >= self.limit_s + extra_s(byte_count)
@@ -86,10 +98,11 @@ def follow(
 ) -> FollowResult:
     """Collect every log and report to the watcher, until the run has ended on all nodes or `stop` is set.
 
-    The first rank that fails is reported at once, and so is a rank that is silent for longer than `monitor` allows. If torchrun
-    may restart a rank, its failure is reported and has no other effect. If the monitor fails, `guard` reports that once. Raises
-    FollowBroken if a time limit is reached, or if a node stays unreachable or sends data that is refused; raises StorageError
-    if the disk here is full. The run itself then continues.
+    The first rank that fails is reported at once. If torchrun may restart it, the failure has no other effect. A rank that is
+    silent for longer than `monitor` allows is also reported. If the monitor fails, `guard` reports that once.
+
+    Raises FollowBroken if a time limit is reached, or if a node stays unreachable or sends invalid data. Raises StorageError if
+    the disk here is full. After such an error, the run itself continues.
     """
     state = _FollowState(job, watcher, stop, monitor or SilenceMonitor({}, None), guard)
     readers = [_NodeFollower(fleet, job, node, state, times) for node in job.nodes]
@@ -135,7 +148,7 @@ class _FollowState:
 
     @contextmanager
     def monitor(self) -> Iterator[SilenceMonitor]:
-        """Yield the monitor for a block. An error in the block does not end the follower, and is reported only once."""
+        """Yield the monitor. An error in the block does not end the follower, and is reported only once."""
         with suppress(Exception) if self._has_monitor_failed else self._guard("watch for ranks that are silent"):
             try:
                 yield self._monitor
@@ -164,8 +177,8 @@ class _FollowState:
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """Return the rank that failed first since the latest restart, once the reports of the other ranks have had time to
-        arrive; None until then."""
+        """Return the rank that failed first since the latest restart. Return None until the other ranks' reports have had time
+        to arrive."""
         with self.changed:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
@@ -231,7 +244,7 @@ class _NodeFollower(threading.Thread):
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
-        """Read until this connection ends; return True if the run has ended on this node."""
+        """Read until this connection ends. Return True if the run has ended on this node."""
         self._take_up_logs()
         sizes = {owner: log.size for owner, log in self.logs.items()}
         words, stdin = make_question(self._run_id, self._node, sizes)
@@ -245,7 +258,7 @@ class _NodeFollower(threading.Thread):
         return False
 
     def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
-        """Handle one frame; return True if it reports the end of the run."""
+        """Handle one frame. Return True if it reports the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)
@@ -282,13 +295,13 @@ class _NodeFollower(threading.Thread):
         self._named[stream] = node, rank
 
     def _whose(self, stream: int) -> LogOwner:
-        """Return the node and the rank (None: the launcher) that a stream belongs to."""
+        """Return the node and the rank that a stream belongs to. The rank of a launcher is None."""
         if stream not in self._named:
             raise self._distrust("a piece of a log", f"there is no log {stream}")
         return self._named[stream]
 
     def _take_up_logs(self) -> None:
-        """Open the logs that are here already."""
+        """Open the logs that are already here."""
         for owner in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
             self._log(owner)
 
@@ -315,9 +328,11 @@ class _NodeFollower(threading.Thread):
 
 
 def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTimes) -> None:
-    """Wait for the end of the run; report the rank that fails first and the ranks that fall silent. After the first failure,
-    cancel what has not ended within the grace period, except under Slurm. Give up on nodes that do not report the end in
-    time."""
+    """Wait for the end of the run. Report the first rank that fails and the ranks that become silent.
+
+    After the first failure, cancel the nodes that have not ended within the grace period, except under Slurm. Stop waiting for
+    nodes that do not report the end in time.
+    """
     start_s, patience = time.monotonic(), None
     may_cancel = not job.scheduled
     reported_restarts: set[int] = set()

@@ -1,4 +1,4 @@
-"""The end of a run, as far as the follower saw it: nodes, ranks and their restarts."""
+"""The end of a run, as far as the follower saw it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """The end of the run, as far as it was seen. `silences`: the ranks that were reported as silent and stayed silent.
-    `skew_s`: how far each node's clock is ahead. `jobs`: the run's Slurm jobs; `later_jobs`: the jobs that these submitted and
-    that still run. `detached`: the follower left before the end. `max_restarts`: how often torchrun may restart all ranks."""
+    """The end of the run, as far as the follower saw it.
+
+    `silences`: the ranks that were reported as silent and have printed nothing since.
+    `skew_s`: how far each node's clock is ahead of this computer's.
+    `jobs`: the run's Slurm jobs.
+    `later_jobs`: the jobs that these submitted and that have not ended.
+    `detached`: whether the follower left before the end.
+    `max_restarts`: how often torchrun may restart all ranks.
+    """
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
@@ -28,33 +34,33 @@ class FollowResult:
 
     @property
     def restarts(self) -> int:
-        """Return how often torchrun has restarted all ranks, as far as the ends of ranks show."""
+        """Return how often torchrun has restarted all ranks, according to the ranks that ended."""
         return max((rank.restart for rank in self.rank_exits), default=0)
 
     @property
     def has_failed(self) -> bool:
-        """Return whether the run can no longer succeed: a launcher gave up, or a rank failed and will not be restarted."""
+        """Return whether the run can no longer succeed, because a launcher failed, or a rank failed and will not be
+        restarted."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed_ranks)
 
     @property
     def first_failure(self) -> RankExit | None:
-        """Return the rank that made the run fail; None while torchrun may restart it, or if the run succeeded after a
-        restart."""
+        """Return the rank that made the run fail, or None if the run may still succeed or has succeeded."""
         return self.find_first_failure(self.restarts) if self.has_failed else None
 
     def may_begin_again(self, end: RankExit) -> bool:
-        """Return whether torchrun may restart that rank: it failed, and restarts are left."""
+        """Return whether torchrun may restart a rank, because the rank failed and restarts are left."""
         return end.code != 0 and end.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """Return the rank that failed first since that restart, by times corrected to one clock; the others often fail because
-        of it."""
+        """Return the rank that failed first after that restart. The other ranks often fail because of it. The times are
+        corrected to one clock."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
     def describe_failure(self, end: RankExit) -> str:
-        """Return a sentence about a rank that failed, and what torchrun does about it."""
+        """Describe in one sentence which rank failed and whether torchrun restarts it."""
         sentence = f"rank {end.rank} on {end.node} failed with exit code {end.code}"
         if self.may_begin_again(end):
             return f"{sentence}; torchrun starts all ranks again (restart {end.restart + 1} of {self.max_restarts})"
@@ -63,7 +69,7 @@ class FollowResult:
 
 
 class FollowBroken(UnreachableError):
-    """Some nodes could no longer be reached. `result` is what was seen until then; the logs so far are on disk."""
+    """Some nodes could no longer be reached. `result` contains what was seen until then; the logs are on disk."""
 
     def __init__(self, error: GpucourseError, result: FollowResult) -> None:
         super().__init__(error.what, hint=error.hint)

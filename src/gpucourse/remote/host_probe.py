@@ -1,4 +1,4 @@
-"""A machine that already exists: what it has, which of our files are on it, and the removal of these files and nothing else."""
+"""Examine a machine that already exists, find our files on it, and remove these files and nothing else."""
 
 from __future__ import annotations
 
@@ -110,9 +110,15 @@ print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexis
 
 @dataclass(kw_only=True)
 class HostFacts:
-    """A machine's report on itself. `python` is the interpreter that answered, and `torch` says whether it has torch. `folder`
-    is the home folder; `addresses` maps each network interface to its IPv4 address. `login_node`: the machine submits jobs to a
-    Slurm cluster that answers, but runs none itself. `clock_skew_s`: how far its clock is ahead of this computer's."""
+    """A machine's report on itself.
+
+    `python`: the interpreter that answered.
+    `torch`: whether this interpreter has torch.
+    `folder`: the home folder.
+    `addresses`: the IPv4 address of each network interface.
+    `login_node`: whether the machine submits jobs to a Slurm cluster that answers, but runs none itself.
+    `clock_skew_s`: how far its clock is ahead of this computer's.
+    """
 
     python: str
     version: str
@@ -136,7 +142,7 @@ class HostFacts:
 
     @property
     def home(self) -> tuple[str, str]:
-        """Return a key that is the same on all machines that share one home folder."""
+        """Return a key that is the same on all machines that share a home folder."""
         return self.folder, str(self.inode)
 
     def __post_init__(self) -> None:
@@ -158,8 +164,11 @@ _LINK = re.compile(r"(?:/tmp/gpucourse|/.*/\.gpucourse/tmp)-[0-9a-f]{12}")
 
 @dataclass(kw_only=True)
 class Belongings:
-    """Our processes and files on a machine, as (kind, id): processes, folders, the mark of a lab, and short links to the runs'
-    temporary files. `others`: how many other labs are there."""
+    """Our processes and files on a machine, as (kind, id).
+
+    A `mark` is the note that a lab uses the machine. A `link` is a short link to a run's temporary files.
+    `others`: how many other labs use the machine.
+    """
 
     found: tuple[tuple[Literal["process", "folder", "mark", "link"], str], ...]
     others: int
@@ -170,10 +179,10 @@ class Belongings:
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
-    """Return the facts about the machine, in one request. The first of `pythons` that has torch is chosen, otherwise the first
-    that works.
+    """Return the facts about the machine, in one request. Nothing is changed there.
 
-    Nothing is changed there. Raises MissingError if no Python 3.8 or newer is found.
+    Of `pythons`, the first that has torch is chosen, otherwise the first that works. Raises MissingError if no Python 3.8 or
+    newer is found.
     """
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked_at = time.time()
@@ -196,20 +205,21 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
-    """Leave a note on the machine that one of our labs uses it, and the same note in our folder below `shared` if the lab uses
-    it."""
+    """Leave a note on the machine that one of our labs uses it. If the lab uses `shared`, leave the same note in our folder
+    below it."""
     return _ours(link, "mark", uid, (), shared)
 
 
 def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """Return this lab's processes and files on the machine and in `shared`, the folder that its cluster shares. Nothing is
-    changed."""
+    """Return this lab's processes and files on the machine and in `shared`, the folder that its cluster shares."""
     return _ours(link, "look", uid, runs, shared)
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """End these runs, and remove their folders and the lab's marks. If no other lab uses the machine or `shared`, remove
-    everything else that we put there, too. Return what is left."""
+    """End these runs, and remove their folders and the lab's marks. Return what is left.
+
+    If no other lab uses the machine or `shared`, also remove everything else that we put there.
+    """
     return _ours(link, "clear", uid, runs, shared)
 
 
@@ -227,8 +237,8 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
 
 
 def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
-    """Return whether an item belongs to the lab or the runs in the request. Its name becomes part of a command that a person
-    types."""
+    """Return whether an item belongs to the lab or the runs in the request. This is checked because its name becomes part of a
+    command that a person types."""
     if kind == "process":
         return name.isascii() and name.isdigit() and len(name) <= 10
     if kind == "link":

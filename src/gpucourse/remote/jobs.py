@@ -1,4 +1,4 @@
-"""The client's side of the job protocol: the node's agent, its verbs, and typed answers."""
+"""The client's side of the job protocol: send requests to the node's agent and read its typed answers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 _NO_AGENT = 97
 RUNS_IN_REQUEST = 2000
-"""The largest number of runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer
-about them must be within the limits of `answers.parse`."""
+"""The most runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer must not
+exceed the limits of `answers.parse`."""
 
 _END_S = 0.5
-"""The time that a busy node needs to end one of several runs, measured under Slurm at load 50."""
+"""The seconds that a busy node needs to end one of several runs, measured under Slurm at a load of 50."""
 
 # A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. If two
 # commands install the agent at the same time, the second folder ends up inside the first, whole and unused.
@@ -44,9 +44,9 @@ _INSTALL = (
 
 
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
-    """Send a request to the agent on the node, pushing the agent first if it is not there yet; return its typed answer.
+    """Send a request to the agent on the node and return its typed answer. If the agent is missing, push it first.
 
-    Raises the error in the answer, or NodeUntrusted if the answer cannot be used.
+    Raises the error in the answer, or NodeUntrusted if the answer is invalid.
     """
     result = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
     if result.code == _NO_AGENT:
@@ -67,7 +67,7 @@ def answer(node: Node, verb: str, kind: type[T], result: CommandResult) -> T:
 
 
 def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
-    """Return the error for a command that failed on the node without an answer from the agent."""
+    """Return the error for a command that failed on the node before the agent could answer."""
     message = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
@@ -85,21 +85,27 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-    """Start a run. The request can be repeated if the answer was lost: it never starts a run twice."""
+    """Start a run. The request may be repeated if the answer was lost, because a run never starts twice."""
     return call(link, "start", dict[str, Any], stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
-    """Return the states of at most RUNS_IN_REQUEST runs on this node, in one request. If the supervisor of a run has vanished,
-    the run is ended for good. If several runs are requested, the result lacks those that Slurm reports nothing about."""
+    """Return the states of at most RUNS_IN_REQUEST runs on this node, in one request.
+
+    If the supervisor of a run has vanished, the run is ended for good. If several runs are requested, the result omits those
+    that Slurm does not report on.
+    """
     states = call(link, "states", dict[str, answers.JobState], *run_ids)
     _check_requested(link, "states", states, run_ids)
     return states
 
 
 def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
-    """End every process of at most RUNS_IN_REQUEST runs on this node, in one request: send TERM, and KILL after `grace_s`. The
-    request can be repeated. If several runs are requested, the result lacks those that Slurm could not end."""
+    """End every process of at most RUNS_IN_REQUEST runs on this node: send TERM, and KILL after `grace_s`. The request may be
+    repeated.
+
+    If several runs are requested, the result omits those that Slurm could not end.
+    """
     within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     results = call(link, "cancel", dict[str, answers.State], f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_requested(link, "cancel", results, run_ids)
@@ -107,14 +113,15 @@ def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answ
 
 
 def _check_requested(link: Link, verb: str, reported: Iterable[str], requested: Sequence[str]) -> None:
-    """Raise NodeUntrusted if the node reports on runs that were not requested, or does not report on the only requested run."""
+    """Raise NodeUntrusted if the node reports on other runs, or if exactly one run was requested and the node does not report
+    on it."""
     if not set(reported) <= set(requested) or (len(requested) == 1 and not reported):
         reason = "it does not report on the runs in the request"
         raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", reason)
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, answers.Activity]:
-    """Return what each rank of a run is doing on this node right now; an empty dict if that cannot be determined."""
+    """Return what each rank of a run is doing on this node right now, or an empty dict if that is unknown."""
     return call(link, "look", dict[int, answers.Activity], run_id, timeout_s=timeout_s)
 
 
@@ -126,10 +133,10 @@ def probe(
     programs: Sequence[str] = (),
     versions: bool = False,
 ) -> answers.Probe:
-    """Return the node's Python, modules, programs, free ports and cores. With `versions`, which takes longer, also return the
-    versions of the modules.
+    """Return the node's Python, modules, programs, free ports and cores.
 
-    Raises NodeUntrusted if it reports a module, program or port that is not in the request.
+    `versions`: also return the versions of the modules, which takes longer. Raises NodeUntrusted if the answer names a module,
+    program or port that is not in the request.
     """
     request = {
         "python": link.node.python,
@@ -152,8 +159,11 @@ def probe(
 
 
 def estimate_skew(asked_at: float, clock: float) -> float:
-    """Return the least amount by which a node's clock is ahead of this computer's (negative if it is behind). The clock was
-    read between `asked_at` and now, so a time in this span counts as no difference."""
+    """Return the smallest possible difference between a node's clock and this computer's. It is negative if the node's clock is
+    behind.
+
+    The clock was read between `asked_at` and now, so any time in this span counts as no difference.
+    """
     return round(max(clock - time.time(), min(0.0, clock - asked_at)), 3)
 
 
@@ -161,8 +171,7 @@ def estimate_skew(asked_at: float, clock: float) -> float:
 def stream_verb(
     link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = ANSWER_S
 ) -> Iterator[Iterator[bytes]]:
-    """Send a verb that answers with a stream (`follow`, `pack`), and yield the stream; push the agent first if it is
-    missing."""
+    """Send a verb whose answer is a stream (`follow`, `pack`), and yield the stream. If the agent is missing, push it first."""
     line = command(link.node, verb, *args)
     try:
         with ExitStack() as stack:
@@ -182,7 +191,7 @@ def stream_verb(
 
 
 def _complaint(output: bytes) -> answers.AgentComplaint | None:
-    """Return the agent's error message and its kind, which it prints last; None if it printed none."""
+    """Return the agent's error message and its kind, which it prints last, or None if it printed none."""
     with suppress(OutsideError):
         return parse_typed(output.rstrip().rpartition(b"\n")[2], answers.AgentComplaint)
     return None
@@ -219,7 +228,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     sentence = f"{node.label}: {message}"
     if kind == "storage":
         look = "gpucourse ssh, then df -h ~ and ls -ld ~/.gpucourse"
-        return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
+        return StorageError(sentence, hint=f"{node.label} reports that it cannot write there. To check: {look}")
     if kind == "slurm":
         return slurm_refusals.explain(node, message)
     if kind == "cannot_start":

@@ -1,5 +1,5 @@
-"""The workspace's SSH key, the host keys of nodes, and files that let plain `ssh`, `scp`, `rsync` and editors reach the same
-nodes."""
+"""Make the workspace's SSH key, the nodes' known host keys, and the files that let plain `ssh`, `scp`, `rsync` and editors
+reach the nodes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from gpucourse.workspace.lock import hold_lock
 
 
 def ensure_client_key(path: Path) -> str:
-    """Return the public key (`ssh-ed25519 AAAA... gpucourse`) of the private key at `path`; if there is none, make both.
-    Commands that run at the same time get the same key. Only the owner can read the private key."""
+    """Return the public key (`ssh-ed25519 AAAA... gpucourse`) of the private key at `path`. If there is no key, make one.
+
+    Commands that run at the same time get the same key. Only the owner can read the private key.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -51,7 +53,7 @@ def known_hosts(inventory: Inventory) -> str:
 
 
 def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: str = "") -> str:
-    """Return an OpenSSH configuration that lists each node under two names: its own with the prefix, and
+    """Return an OpenSSH configuration with two names for each node: its own name with the prefix, and
     `gpucourse-<stack>-<name>`."""
     hosts = [
         _host(f"{prefix}{node.name} gpucourse-{inventory.stack}-{node.name}", node, key, known_hosts_file)
@@ -61,15 +63,17 @@ def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path, prefix: 
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """Return host entries for a configuration that also lists other machines. Each node also has the name
-    `gpucourse-<module>-<name>`, which is the same in two labs of one module."""
+    """Return host entries for a configuration that also lists other machines.
+
+    Each node also has the name `gpucourse-<module>-<name>`, which is not unique if a module has two labs.
+    """
     number = inventory.stack.partition("-")[0]
     module = str(int(number)) if number.isdecimal() else number
     return ssh_config(inventory, key, known_hosts_file, f"gpucourse-{module}-")
 
 
 def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
-    """Return the pinned host keys of a node, each as (kind, base64); the node must present one of them. Raises UnreachableError
+    """Return the pinned host keys of a node, each as (kind, base64). The node must present one of them. Raises UnreachableError
     if none is recorded."""
     parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
     if len(parts[0]) < 2:
@@ -81,8 +85,8 @@ def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
 
 
 def make_other_key_error(node: Node, server_key: str) -> OtherHostKey:
-    """Return the error for a machine that presents a different host key from the recorded one; `server_key` is the fingerprint
-    of that key."""
+    """Return the error for a machine whose host key is not the recorded one. `server_key` is the fingerprint of the machine's
+    key."""
     try:
         fingerprints = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
@@ -118,10 +122,9 @@ def _host(names: str, node: Node, key: Path, known_hosts_file: Path) -> str:
 
 
 def _file(path: Path) -> str:
-    """Return a file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped, and with `%` doubled, because it
-    begins a token.
+    """Return a file name in OpenSSH's notation: in quotes, with quotes and backslashes escaped, and with `%` doubled.
 
-    A path that contains `${` cannot be written for OpenSSH, which always looks up a variable there.
+    OpenSSH's notation has no way to write a path that contains `${`, where OpenSSH always looks up a variable.
     """
     text = str(path).replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
@@ -135,5 +138,5 @@ def _make_damaged_error(path: Path, reason: str) -> MissingError:
 
 
 def fingerprint(blob: bytes) -> str:
-    """Return the SHA256 fingerprint of a public key, as OpenSSH writes it."""
+    """Return the SHA256 fingerprint of a public key, in OpenSSH's notation."""
     return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")

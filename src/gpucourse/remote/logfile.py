@@ -1,5 +1,8 @@
-"""The logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a link.
-This module also limits their number and makes the request for what is missing."""
+"""Keep the logs of a run on this computer: byte-for-byte copies of the nodes' logs, up to a limit, and never written through a
+link.
+
+This module also limits the number of logs, and makes the request for the missing part of a node's logs.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,19 @@ MAX_LOGS = 24_576  # enough for an array of 10,000 tasks, all of which may be pu
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OFFSETS_IN_COMMAND = 1000
-"""The offsets of more logs than this are sent as input, because a command may have 128 KiB at most."""
+"""The most offsets in a command, which may have 128 KiB at most. More offsets are sent as its input."""
 
 _MAX_TIMES = 16 << 20
-"""The limit, in bytes, for the list of the times at which pieces arrived. A node that sends its log byte by byte reaches it."""
+"""The most bytes in a log's list of arrival times. A node that sends its log byte by byte reaches this limit."""
 
 
 class LogFile:
-    """The log that `node` sends, stored at `path`; the file `times` lists when its pieces arrived. No file is kept open,
-    because a cluster may have more logs than one process may have open files.
+    """The copy of a node's log at `path`. The file `times` lists when its pieces arrived.
 
-    The node continues at an offset equal to the size of the file. When the log reaches `limit` bytes, a sentence about the
-    limit is added and the rest is dropped; `full` is then a sentence for the user.
+    The node continues at the offset that equals the file's size. When the log reaches `limit` bytes, a sentence about the limit
+    is added and later bytes are dropped.
+
+    No file is kept open, because a cluster may have more logs than one process may have open files.
     """
 
     def __init__(self, node: str, path: Path, times: Path, limit: int | None) -> None:
@@ -51,15 +55,15 @@ class LogFile:
 
     @property
     def full(self) -> str:
-        """Return a sentence saying that the log has reached its limit; an empty string if it has not."""
+        """Return a sentence for the user if the log has reached its limit; otherwise return an empty string."""
         if self._limit is None or self.size < self._limit:
             return ""
-        return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
+        return f"{self.name} reached its limit of {format_bytes(self._limit)}: later output is not kept"
 
     def append(self, offset: int, data: bytes) -> bytes:
         """Append a piece that begins at `offset`; return the part that was kept.
 
-        Raises NodeUntrusted if the piece does not belong at the end, StorageError if the disk here is full.
+        Raises NodeUntrusted if the piece does not begin at the log's end, and StorageError if the disk here is full.
         """
         if self.full:
             return b""
@@ -107,15 +111,20 @@ class LogFile:
 
 
 def count_possible_logs(ranks: int, hosts: Collection[str] | None) -> int:
-    """Return the largest number of logs that a run under Slurm may have: one for each rank, one for each host's launcher, and
-    one for the node that sends them. Without `hosts`, each rank may be on a different host. Ranks count twice, because a job
-    that Slurm puts back into its queue may start again on other nodes."""
+    """Return the largest number of logs that a run under Slurm may have.
+
+    There is one for each rank, one for each host's launcher, and one for the node that sends them. Without `hosts`, each rank
+    may be on a different host. Ranks count twice, because Slurm may put a job back into its queue and start it again on other
+    nodes.
+    """
     return min(2 * ranks + (2 * ranks if hosts is None else len(hosts)) + 1, MAX_LOGS)
 
 
 def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tuple[list[str], bytes]:
-    """Return the request for the rest of a node's logs, as the words of the command and its input. `sizes`: how many bytes of
-    each log are here."""
+    """Return the request for the missing part of a node's logs, as the words of the command and its input.
+
+    `sizes`: how many bytes of each log are already here.
+    """
     offsets = [
         f"{'' if host == node.name else host}/{'-' if rank is None else rank}={size}" for (host, rank), size in sizes.items()
     ]
@@ -125,5 +134,5 @@ def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int]) -> tup
 
 
 def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
-    """Return the logs that are here already: the node's or, for a run under Slurm, those of all nodes."""
+    """Return the logs that are already here: the node's or, for a run under Slurm, those of all nodes."""
     return {owner: path for owner, path in paths.all_logs().items() if scheduled or owner[0] == node.name}

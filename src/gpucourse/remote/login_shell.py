@@ -1,7 +1,8 @@
-"""Commands that run through a login shell. They are written so that every shell passes them on unchanged. Marks around their
-output separate it from anything that the shell itself prints before or after.
+"""Run commands through a login shell. Every shell passes them on unchanged, and marks around their output separate it from the
+shell's own output.
 
-The output of a background job of the shell, printed while a command runs, cannot be separated: both write into one stream.
+A background job of the shell may print while a command runs. This output cannot be separated, because both write into one
+stream.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Iterable
 from gpucourse.outside.names import printable
 
 MAX_NOISE = 1 << 20
-"""The largest number of bytes that a login shell may print on one stream before the command begins."""
+"""The most bytes that a login shell may print on one stream before the command begins."""
 
 CODE_DIGITS = 3
 
 NO_INPUT = "exec </dev/null; "
-"""The beginning of a command without input: it need not wait for the channel to report the end of the input."""
+"""The beginning of a command without input, so that it does not wait for the channel to report the end of the input."""
 
 Stdin = bytes | Iterable[bytes]
 
@@ -32,8 +33,8 @@ _QUOTED = [chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\!" else f"\\0{
 
 
 class Request:
-    """One command with its input, as a `line` for any login shell. Its marks are a new pair of random words, which no program
-    prints by accident."""
+    """A command with its input, as a `line` for any login shell. Its marks are random words, which no program prints by
+    accident."""
 
     def __init__(self, command: str, stdin: Stdin = b"") -> None:
         self.stdin = stdin
@@ -44,10 +45,11 @@ class Request:
 
 
 class OwnOutput:
-    """The bytes that a command itself writes on one stream: those between `begin` and `end`, returned as they arrive.
+    """The bytes that a command itself writes to one stream, between the marks `begin` and `end`.
 
-    `begun` and `ended` say which marks have arrived; `noise_bytes` counts the bytes before `begin`. `code` is the exit code
-    that follows the end mark; None if there is no valid one.
+    `begun`, `ended`: whether each mark has arrived.
+    `noise_bytes`: the number of bytes before `begin`.
+    `code`: the exit code after the end mark, or None if there is no valid one.
     """
 
     def __init__(self, begin: bytes, end: bytes) -> None:
@@ -58,8 +60,7 @@ class OwnOutput:
         self.code: int | None = None
 
     def take(self, data: bytes) -> bytes:
-        """Return the command's own bytes in `data`. Bytes that may be the beginning of a mark are held back until more
-        arrive."""
+        """Return the command's own bytes in `data`. Bytes that may be the beginning of a mark are returned later."""
         if self.ended:
             return b""
         self._held += data
@@ -80,12 +81,12 @@ class OwnOutput:
         return output
 
     def rest(self) -> bytes:
-        """Return the bytes that were held back; call this when the stream has ended without another mark."""
+        """Return the bytes that were held back. Call this when the stream has ended without another mark."""
         remainder, self._held = (self._held if self.begun and not self.ended else b""), b""
         return remainder
 
     def noise(self) -> str:
-        """Return the end of what was printed before the command began, as one printable line."""
+        """Return the end of the output before the command began, as one printable line."""
         text = self._noise_end.decode("utf-8", "replace")
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-300:]
 
@@ -96,16 +97,17 @@ class OwnOutput:
 
 
 def last_words(stderr: bytes, limit: int) -> str:
-    """Return the end of what a command printed, at most `limit` bytes of it, in printable form; for a Python traceback, only
-    the last line."""
+    """Return at most the last `limit` bytes of a command's output, in printable form. For a Python traceback, return only the
+    last line."""
     lines = stderr[-limit:].decode("utf-8", "replace").strip().splitlines()
     return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 
 def _escape(command: str) -> str:
-    r"""Return the text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh.
+    r"""Return the text in the notation of `printf %b`, with only those characters that single quotes protect in sh, fish and
+    csh.
 
-    In csh, single quotes protect neither a line break nor `!`; in fish, they do not protect a backslash before a backslash or a
+    In csh, single quotes protect neither a line break nor `!`. In fish, they do not protect a backslash before a backslash or a
     quote.
     """
     return "".join(map(_QUOTED.__getitem__, command.encode("utf-8", "surrogateescape")))

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Iterator
 from gpucourse.errors import UnreachableError
 
 ANSWER_S = 60.0
-"""The time limit for a command on a node to print something; its whole answer may take twice as long."""
+"""The time limit for a command on a node to print something. Its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
-"""The time limit for connecting to a node and authenticating, unless the caller sets another limit."""
+"""The time limit for connecting to a node and logging in, unless the caller sets another limit."""
 
 REST_S = 1.0
-"""The time that a command has to end by itself after its stream has delivered everything that was requested."""
+"""The time that a command has to end by itself after it has sent everything that was requested."""
 
 PACE = 16 << 10
-"""Bytes per second. A node that sends its whole answer more slowly than this, on average, is given up."""
+"""The lowest average rate at which a node may send its answer, in bytes per second."""
 
 COPY_PACE = 16 << 20
-"""Bytes per second. A node that copies the files of a run more slowly than this is given up."""
+"""The lowest rate at which a node may copy the files of a run, in bytes per second."""
 
 MAX_EXTRA_S = 4 * 3600.0
 """The longest time that the bytes of one answer may add to its limit, however many they are."""
@@ -51,8 +51,10 @@ def limit_time(
     until: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[bytes]:
-    """Yield the pieces of one answer for at most `seconds`, plus the time for its bytes at PACE (at most MAX_EXTRA_S), but
-    never after `until` on the monotonic clock. Raises UnreachableError when the time is over."""
+    """Yield the pieces of one answer for at most `seconds`, plus the time for its bytes at PACE (at most MAX_EXTRA_S).
+
+    `until`: the latest end, on the monotonic clock. Raises UnreachableError when the time is over.
+    """
     start_s, byte_count = clock(), 0
     for piece in pieces:
         byte_count += len(piece)

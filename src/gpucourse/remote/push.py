@@ -1,4 +1,4 @@
-"""Sending files to a node: only what its store lacks, in one tar."""
+"""Send files to a node in one tar. Only files that the node's store lacks are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.remote import jobs
 from gpucourse.remote.agent.tar import PIECE, make_member, write_tar
 
 HASHED_BELOW = 1 << 20
-"""Smaller files are identified by their content, larger ones by size, times of change and name."""
+"""Smaller files are identified by their content, larger files by size, times of change and name."""
 
 _WHOLE = "whole"
 # Done by the shell itself: no program is started for it.
@@ -33,7 +33,12 @@ _TAKE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Parcel:
-    """One file to send: its name in the work folder, the key of its content, and the content itself if it is small."""
+    """A file to send.
+
+    `name`: its name in the work folder.
+    `key`: the key of its content in the node's store.
+    `content`: None if the file is large.
+    """
 
     name: str
     key: str
@@ -48,12 +53,12 @@ class Parcel:
 
 
 def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
-    """Read and hash the files to send, once for all nodes. Raises UsageError for a name that leads out of the work folder."""
+    """Read and hash the files to send, once for all nodes. Raises UsageError if a name leads out of the work folder."""
     return [_parcel(upload) for upload in uploads]
 
 
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
-    """Send the files that the node's store lacks; return how many bytes were sent."""
+    """Send the files that the node's store lacks. Return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     answer = _do(link, _LIST)
     stored_keys = set(answer.decode("ascii", "replace").split())
@@ -97,7 +102,7 @@ def _do(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes
 
 
 def _read_members(lacking: Sequence[Parcel]) -> Iterator[tuple[TarInfo, Iterable[bytes]]]:
-    """Yield each blob, and then the member that shows that the tar is whole."""
+    """Yield each blob, and then the member that shows that the tar is complete."""
     for parcel in lacking:
         content = (parcel.content,) if parcel.content is not None else _read(parcel.source, parcel.size)
         yield make_member(parcel.key, parcel.size), content

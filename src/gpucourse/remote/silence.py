@@ -1,4 +1,4 @@
-"""Ranks that print nothing: which, since when, and what their processes are doing.
+"""Find ranks that print nothing, and find out what their processes are doing.
 
 Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
 """
@@ -31,8 +31,10 @@ class _Rank:
 
 
 class SilenceMonitor:
-    """A monitor that watches every planned rank of a run for silence. A rank is reported after `limit_s` of silence; with None,
-    never."""
+    """A monitor that watches every planned rank of a run for silence.
+
+    `limit_s`: report a rank after so many seconds of silence. If it is None, no rank is reported.
+    """
 
     def __init__(
         self, ranks: Mapping[str, Sequence[int]], limit_s: float | None, *, clock: Callable[[], float] = time.monotonic
@@ -42,28 +44,29 @@ class SilenceMonitor:
         self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
 
     def note_output(self, node: str, rank: int, data: bytes) -> None:
-        """Record that the rank printed this."""
+        """Record that the rank printed `data`."""
         with self._lock:
             rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
             rank_state.heard, rank_state.kept = self._clock(), None
             rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
     def note_ended(self, node: str, rank: int | None = None) -> None:
-        """Record that the rank (with None, every rank of the node) has ended, so that its silence is not reported."""
+        """Record that a rank has ended, so that its silence is not reported. Without `rank`, every rank of the node has
+        ended."""
         with self._lock:
             for (host, number), rank_state in self._ranks.items():
                 if host == node and rank in {None, number}:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """Return the ranks to report now: those that are silent for longer than the limit and were not remembered since their
-        last output."""
+        """Return the ranks to report now: they are silent for longer than the limit, and this silence has not been remembered
+        yet."""
         silent = [] if self.limit_s is None else self.quiet(self.limit_s)
         with self._lock:
             return [silence for silence in silent if self._ranks[silence.node, silence.rank].kept is None]
 
     def quiet(self, for_s: float) -> list[Silence]:
-        """Return every rank that has not ended and has printed nothing for that long."""
+        """Return every rank that has not ended and has printed nothing for `for_s` seconds."""
         now = self._clock()
         with self._lock:
             ranks = sorted(self._ranks.items(), key=lambda item: item[0][1])
@@ -87,7 +90,7 @@ class SilenceMonitor:
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
-    """Return the same ranks with what each rank's process is doing, if its node answers quickly."""
+    """Return the silent ranks. If a rank's node answers quickly, add what the rank's process is doing."""
     doing: dict[int, str] = {}
     node_names = {silence.node for silence in silent}
 
@@ -104,7 +107,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 
 
 def sentences(silent: Sequence[Silence]) -> list[str]:
-    """Return the sentences for the user: ranks that wait for others are named last."""
+    """Return the sentences for the user. Ranks that wait for other ranks come last."""
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     lines = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:

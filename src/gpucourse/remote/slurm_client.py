@@ -1,4 +1,4 @@
-"""The client's side of a Slurm cluster: what it has, what is submitted to it, and how its jobs ended."""
+"""The client's side of a Slurm cluster: its nodes and partitions, the jobs to submit, and the jobs that have ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
 @dataclass(kw_only=True)
 class _LaterJobs:
-    """The later jobs of a run: those that its own jobs submitted and that have not ended."""
+    """The jobs that a run's own jobs submitted and that have not ended."""
 
     jobs: list[LaterJob]
 
@@ -33,7 +33,7 @@ class _LaterJobs:
 
 @dataclass(kw_only=True)
 class ComputeNode:
-    """A node as sinfo shows it: `state` and `reason` are Slurm's words. Raises ValueError for values that no cluster has."""
+    """A node in sinfo's output. `state` and `reason` are Slurm's words. Raises ValueError for values that no cluster has."""
 
     name: str
     state: str
@@ -55,7 +55,11 @@ class ComputeNode:
 
 @dataclass(kw_only=True)
 class Partition:
-    """A queue and its nodes. `default`: jobs that name no partition run there. `open`: the partition accepts jobs."""
+    """A queue and its nodes.
+
+    `default`: whether jobs that name no partition run there.
+    `open`: whether the partition accepts jobs.
+    """
 
     name: str
     default: bool
@@ -68,8 +72,11 @@ class Partition:
 
 @dataclass(kw_only=True)
 class SlurmCluster:
-    """The facts about a cluster. `batch_partition` and `session_partition` are the partitions that the login on the node that
-    accepts jobs sets for sbatch and for srun; each is empty if the login sets none."""
+    """The facts about a cluster.
+
+    `batch_partition`, `session_partition`: the partitions that the login sets for sbatch and for srun on the node that accepts
+    jobs, or empty strings.
+    """
 
     partitions: Sequence[Partition]
     batch_partition: str = ""
@@ -81,12 +88,12 @@ class SlurmCluster:
 
     @property
     def default(self) -> Partition | None:
-        """Return the partition of jobs that name no partition; None if the cluster has no such default."""
+        """Return the partition of jobs that name no partition, or None if there is no such default."""
         return next((partition for partition in self.partitions if partition.default), None)
 
     def partition(self, name: str) -> Partition | None:
-        """Return the partition of that name, or the union of several partitions if the name contains commas; None if the
-        cluster lacks one of them."""
+        """Return the partition of that name, or None if the cluster lacks it. If the name contains commas, return the union of
+        these partitions."""
         by_name = {partition.name: partition for partition in self.partitions}
         names = name.split(",")
         if not all(word in by_name for word in names):
@@ -106,16 +113,23 @@ def _check_partitions(names: str) -> None:
 
 
 def cluster(link: Link) -> SlurmCluster:
-    """Ask the node that accepts jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, and
-    MissingError if there is no Slurm."""
+    """Ask the node that accepts jobs for the facts about its cluster.
+
+    Raises InfrastructureError if Slurm does not answer, and MissingError if there is no Slurm.
+    """
     return jobs.call(link, "cluster", SlurmCluster)
 
 
 @dataclass(kw_only=True)
 class SessionState:
-    """A terminal's job as Slurm sees it right now: its row, if there is one, and the number of GPUs that are held for it. The
-    folders are on the node that accepts jobs: `work` is where the shell starts, and `outputs` is for results. `places` maps
-    variables to the folders that they name, for temporary files and caches."""
+    """The current state of a terminal's job.
+
+    `rows`: the job as Slurm describes it; empty while there is no job.
+    `gpus`: the number of GPUs that are held for it.
+    `work`: the folder in which the shell starts. All folders are on the node that accepts jobs.
+    `outputs`: the folder for results.
+    `places`: folders for temporary files and caches, by the variables that name them.
+    """
 
     rows: list[JobRow]
     gpus: int
@@ -135,7 +149,7 @@ class SessionState:
 
     @property
     def row(self) -> JobRow | None:
-        """Return the row of the job; None while there is no job."""
+        """Return the row of the job, or None while there is no job."""
         return self.rows[0] if self.rows else None
 
 
@@ -154,7 +168,7 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
 
 
 def spec(plan: LaunchPlan) -> dict[str, object]:
-    """Return the part of a run's specification that its agent passes to Slurm; an empty dict for a plan without Slurm."""
+    """Return the part of a run's specification that its agent passes to Slurm, or an empty dict for a plan without Slurm."""
     if plan.batch is None:
         return {}
     files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
@@ -162,15 +176,15 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
 
 
 def _name_job(file: BatchFile) -> str:
-    """Return the name by which the file's job is found in the queue."""
+    """Return the name of the file's job in the queue."""
     return (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name
 
 
 def job_name(text: str) -> str:
-    """Return the job name that a file for sbatch sets; an empty string if it sets none."""
+    """Return the job name that a file for sbatch sets, or an empty string if it sets none."""
     return read_sbatch_options(text).values.get("job-name", "")
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
-    """Return the later jobs of an ended run, as they are now. Raises an error if Slurm does not answer."""
+    """Return the current state of the jobs that an ended run's jobs submitted. Raises an error if Slurm does not answer."""
     return jobs.call(link, "later", _LaterJobs, run_id).jobs

@@ -1,4 +1,4 @@
-"""The error messages of Slurm's commands: for each, the type of error, its meaning in our words, and what fixes it.
+"""The error messages of Slurm's commands. The table maps each to a class of error, its meaning in our words, and a remedy.
 
 A message that is not in the table is shown as Slurm wrote it.
 """
@@ -15,7 +15,13 @@ from gpucourse.outside.names import printable
 
 @dataclass(frozen=True)
 class _KnownError:
-    """A message of Slurm, its type of error, what happened, and what to type next."""
+    """An error message of Slurm.
+
+    `words`: a pattern that matches the message.
+    `error`: the class of error.
+    `what`: what happened.
+    `hint`: what to type next.
+    """
 
     words: str
     error: type[GpucourseError]
@@ -28,7 +34,7 @@ _TABLE = (
         r"munged is gone|[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
         InfrastructureError,
         "munged does not answer, so Slurm's commands cannot prove who is asking",
-        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
+        "if the lab is your own, gpucourse deploy 2 restarts it; otherwise, run systemctl restart munge",
     ),
     _KnownError(
         r"[Ee]xpired credential|[Rr]ewound credential|munge.*(clock|time)",
@@ -53,7 +59,7 @@ _TABLE = (
         r"Resource temporarily unavailable|did not answer within",
         InfrastructureError,
         "Slurm's controller (slurmctld) does not answer. Running jobs continue without it",
-        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl status slurmctld on the head",
+        "if the lab is your own, gpucourse deploy 2 restarts it; otherwise, run systemctl status slurmctld on the head",
     ),
     _KnownError(
         r"command not found|cannot start s(batch|info|queue|cancel)",

@@ -1,4 +1,4 @@
-"""SSH to one node: pinned host key, one key file, no agent, a channel for each command, and a limit to every wait."""
+"""SSH to one node, with a pinned host key, one key file, no agent, a channel for each command, and a limit for every wait."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 MAX_COMMANDS = 8
-"""The largest number of commands at a time on one connection: OpenSSH allows ten channels by default, and one is opened in
-advance."""
+"""The most commands at a time on one connection. OpenSSH allows ten channels by default, and one is opened in advance."""
 MAX_KEY = 1 << 16
 """The largest size of a private key file, in bytes."""
 MAX_PACKET = 1 << 20
-"""Bytes. A server may send packets of 32 KiB; paramiko would read whatever length a packet claims to have."""
+"""The most bytes in one packet. A server may send packets of 32 KiB, but paramiko would read a packet of any length."""
 WINDOW = 4 << 20
-"""The largest number of bytes that may be in transit on one channel."""
+"""The most bytes that may be in transit on one channel."""
 
 _REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
@@ -62,14 +61,14 @@ def _closed_on_error(connection: T) -> Iterator[T]:
 
 
 class SshTransport:
-    """A maker of links with one private key, or with a node's own key if its record names one. Implements ports.Transport."""
+    """A maker of links with one private key, or with the key that a node's record names. Implements ports.Transport."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S, shared: str = "") -> SshLink:
-        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError, or MissingError if the key cannot
-        be read."""
+        """Connect to a node and log in, with its host key pinned. Raises UnreachableError, or MissingError if the key cannot be
+        read."""
         file = Path(node.key) if node.key else self._key_file
         key, pinned = self._private_key(file), parse_pinned_keys(node)
         with _closed_on_error(dial(node, timeout_s)) as sock:
@@ -90,8 +89,11 @@ class SshTransport:
 
 
 class SshLink:
-    """A live connection to one node, for at most eight commands at a time. If `shared` names a folder that all machines of a
-    cluster share, commands start in the user's own folder below it, and HOME is that folder. Implements ports.Link."""
+    """A live connection to one node, for at most eight commands at a time. Implements ports.Link.
+
+    `shared`: a folder that all machines of a cluster share. If it is set, HOME is the user's own folder below it, and commands
+    start there.
+    """
 
     def __init__(self, node: Node, transport: paramiko.Transport, shared: str = "") -> None:
         self.node = node
@@ -103,15 +105,15 @@ class SshLink:
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as is known without asking the peer."""
+        """Return whether the connection is still open, as far as this side can tell."""
         return self._transport.is_active()
 
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
-        """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
+        """Run a shell command in the node's home folder and return its result. Its output may have at most
+        `exchange.MAX_ANSWER` bytes.
 
-        `timeout_s` limits the wait for the next byte, sent or received, or for the exit code. The whole answer, of at most
-        `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input. Raises UnreachableError if the
-        connection is lost or the wait is too long; it is then unknown whether the command ran.
+        Raises UnreachableError if the connection is lost, if no byte is sent or received for `timeout_s`, or if the whole
+        answer takes twice as long, counted from the end of the input. It is then unknown whether the command ran.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
@@ -121,9 +123,10 @@ class SshLink:
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
-        Raises UnreachableError if the connection is lost, if nothing arrives for `silence_s`, or if the command ends with a
-        code other than 0; the error then contains the end of its standard error. If the block ends earlier, the command has
-        REST_S to end.
+        Raises UnreachableError if the connection is lost, if nothing arrives for `silence_s`, or if the exit code is not 0. In
+        the last case, the error contains the end of standard error.
+
+        If the block ends earlier, the command has REST_S seconds to end.
         """
         with self._exchange(command, stdin, silence_s) as exchange:
             yield exchange.stdout_then_code()
@@ -150,8 +153,7 @@ class SshLink:
             self._places.release()
 
     def _start(self, line: str, timeout_s: float) -> paramiko.Channel:
-        """Start a command line on a channel. Open another channel in the meantime, which saves the next command a round
-        trip."""
+        """Start a command line on a channel. Also open another channel, which saves the next command a round trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()
@@ -170,8 +172,10 @@ class SshLink:
         return channel
 
     def _open(self, timeout_s: float) -> paramiko.Channel:
-        """Return the channel that was opened in advance, or a new one. If the server refuses, try again for a moment: a busy
-        server may still count a channel that was just closed."""
+        """Return the channel that was opened in advance, or a new one.
+
+        If the server refuses, try again for a short time: a busy server may still count a channel that was just closed.
+        """
         deadline = time.monotonic() + min(timeout_s, _REFUSED_S)
         while True:
             try:
@@ -182,7 +186,7 @@ class SshLink:
                 time.sleep(0.05)
 
     def _open_ahead(self) -> None:
-        """Open a channel for the next command, unless there is one. If the server refuses, the next command opens its own."""
+        """Open a channel in advance, unless there is one. If the server refuses, the next command opens its own."""
         if self._place_ahead.acquire(blocking=False):
             try:
                 self._ahead.append(self._transport.open_session(timeout=_REFUSED_S))
@@ -199,8 +203,8 @@ class SshLink:
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Return a function that accepts a channel's data as `feed` does. If a server sends more than its window allows, the
-    function closes the connection before the memory is full."""
+    """Return a function that passes a channel's data on to `feed`. If a server sends more than its window allows, the function
+    closes the connection before the memory is full."""
 
     def accept(channel: Any, message: Any) -> None:
         if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
@@ -228,7 +232,7 @@ class _Transport(paramiko.Transport):
 
 
 def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float) -> paramiko.Transport:
-    """Return an encrypted connection, with a host key of that kind if the server has one."""
+    """Return an encrypted connection. The server uses a host key of that kind if it has one."""
     transport = _Transport(sock, default_window_size=WINDOW, packetizer_class=_Packetizer)
     transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout_s
     transport.set_keepalive(_ALIVE_EVERY_S)
@@ -261,10 +265,10 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
 
 
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
-    """Return the host key of the server at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is
-    sent to that server.
+    """Return the host key of the server at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Raises
+    UnreachableError.
 
-    A person has to decide whether it is the right key. Raises UnreachableError.
+    Nothing secret is sent to that server, because a person still has to decide whether it is the right key.
     """
     with _closed_on_error(dial(node, timeout_s)) as sock:
         transport = _negotiate(node, sock, "ssh-ed25519", timeout_s)

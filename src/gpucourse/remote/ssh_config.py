@@ -1,4 +1,5 @@
-"""The route by which plain `ssh` reaches a machine that already exists: the learner's own configuration, keys and known hosts.
+"""Find the route by which plain `ssh` reaches a machine that already exists, with the learner's own configuration, keys and
+known hosts.
 
 OpenSSH's client itself interprets its configuration (`ssh -G`) and its known hosts (`ssh-keygen -F`).
 """
@@ -22,16 +23,18 @@ _HOST = re.compile(
     r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
 )
 ASK_S = 20.0
-"""The time limit for ssh or ssh-keygen to print what its files contain."""
+"""The time limit for ssh or ssh-keygen to read its files and answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SshRoute:
-    """The route to a machine. `typed` is what the learner typed for it; `keys` are the learner's private keys that the machine
-    may accept.
+    """The route to a machine.
 
-    `host_keys` are the machine's keys in the learner's known hosts (`ssh-ed25519 AAAA...`): several if machines share the name,
-    none if it is unknown there. `known_as` is its name there.
+    `typed`: what the learner typed.
+    `keys`: the learner's private keys that the machine may accept.
+    `known_as`: the machine's name in the learner's known hosts.
+    `host_keys`: its keys there (`ssh-ed25519 AAAA...`). There are several if machines share the name, and none if it is
+    unknown.
     """
 
     typed: str
@@ -45,8 +48,7 @@ class SshRoute:
 
 
 def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
-    """Find the route to `user@name:port`. Everything that is not typed, such as the user and the port, comes from the learner's
-    SSH configuration.
+    """Find the route to `user@name:port`. The learner's SSH configuration supplies everything that is not typed.
 
     Raises UsageError if the text does not have that form, or if the known hosts revoke the machine's key. Raises MissingError
     if OpenSSH's client is missing, or if the user ID has no account.
@@ -77,10 +79,10 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
 
 
 def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
-    """Return the host keys that these files have for `name` or `[name]:port`: all those of the best kind, because OpenSSH
-    accepts any of them, or none if the files have none.
+    """Return the host keys of `name` or `[name]:port` in these files. Only keys of the best kind are returned, because OpenSSH
+    accepts any of these.
 
-    Raises UsageError for a key that is marked as revoked.
+    Raises UsageError if a key is marked as revoked.
     """
     keygen = _program("ssh-keygen")
     keys: dict[str, list[str]] = {}
@@ -134,7 +136,7 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
-    """Return the learner's known-hosts files. By default, OpenSSH names two below the home folder in the user database."""
+    """Return the learner's known-hosts files. By default, OpenSSH uses two files in the account's registered home folder."""
     folder = _get_registered_home() / ".ssh"
     if line == f"{folder}/known_hosts {folder}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]

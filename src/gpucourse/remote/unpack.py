@@ -1,5 +1,4 @@
-"""Unpacking the tar of one node's outputs. Nothing in it is trusted: only plain files are stored, and only in the run's
-folder."""
+"""Unpack the tar of one node's outputs. Nothing in it is trusted: only plain files are stored, and only in the run's folder."""
 
 from __future__ import annotations
 
@@ -25,21 +24,26 @@ from gpucourse.workspace.seals import sha256
 T = TypeVar("T")
 
 _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
-"""The longest listing: the names of MAX_FILES files that are here already, and of those that are not sent."""
+"""The limits for a listing. The longest names MAX_FILES files that are already here, and the files that are not sent."""
 OUTPUT_LIMIT = 10 << 30
-"""The limit for the stored outputs of one node, in bytes, unless the settings set another one."""
+"""The most bytes of one node's outputs that are stored, unless the settings set another limit."""
 _BESIDE = 4 * _NOTE_BYTES
-"""The bytes in a tar in addition to its files: two notes, and the headers."""
+"""The most bytes that a tar contains besides its files: two notes and the headers."""
 _AFTER_THE_END = 1 << 20
 _BATCH = 256 << 20
-"""A node's files get their names after this many bytes. If the program is killed, no more than this has to be fetched again,
-except for one larger file."""
+"""After so many bytes, a node's files get their names. If the program is killed, at most this many bytes, or one larger file,
+must be fetched again."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 
 @dataclass(kw_only=True)
 class _Listing:
-    """The first note in the tar: what is not sent and why, what is here already, how the node describes itself."""
+    """The first note in the tar.
+
+    `refused`: the files that are not sent, with the reasons.
+    `same`: the files that are already here.
+    `env`: the node's description of itself.
+    """
 
     refused: list[tuple[str, str]]
     same: list[str]
@@ -70,8 +74,13 @@ class MissingOutputs:
 
 @dataclass(kw_only=True)
 class CollectedOutputs:
-    """The collected files, the refused files with the reasons, the nodes' descriptions of themselves, and the nodes that did
-    not answer."""
+    """The outputs of all nodes.
+
+    `outputs`: the collected files.
+    `refused`: the refused files, with the reasons.
+    `environments`: the nodes' descriptions of themselves.
+    `unreachable`: the nodes that did not answer.
+    """
 
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedFile] = field(default_factory=list)
@@ -88,9 +97,11 @@ def unpack(
     have: Mapping[str, Sequence[int]] = {},
     disk: DiskSpace | None = None,
 ) -> CollectedOutputs:
-    """Unpack one node's tar. `have`: the size and the modification time of the files that the request named as here already.
+    """Unpack one node's tar.
 
-    Raises NodeUntrusted if the tar ends early, is damaged, or contains something that was not requested; the files that were
+    `have`: the size and the modification time of each file that the request named as already here.
+
+    Raises NodeUntrusted if the tar ends early, is damaged, or contains something that was not requested. Files that were
     complete before that are kept. Raises StorageError before the disk is full.
     """
     refuse_links(paths.node_outputs(node), paths.folder)
@@ -191,7 +202,7 @@ class _Unpacking:
         return f"{self._root}/{name}"
 
     def commit(self) -> None:
-        """Give the complete files their names; refuse those whose names this disk does not accept."""
+        """Give the complete files their names. Refuse files whose names this disk does not accept."""
         for target, error in self._batch.commit().items():
             name = target.removeprefix(self._path(""))
             self._sent.remove(name)
@@ -204,7 +215,7 @@ class _Unpacking:
         self._bytes += size
 
     def _find_objection(self, name: str) -> str | None:
-        """Return why a file of this name is refused; None if it is accepted. Make its parent folders."""
+        """Make the parent folders of a file. Return why the file is refused, or None if it is accepted."""
         try:
             parts = relative_name(name, max_length=1000, max_parts=100).split("/")
         except OutsideError as error:
@@ -212,7 +223,7 @@ class _Unpacking:
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
-        """Make the parent folders of a file; return why that is not possible, or None on success."""
+        """Make the parent folders of a file. Return why that is impossible, or None on success."""
         name = "/".join(parts)
         if name in self._folders:
             return None

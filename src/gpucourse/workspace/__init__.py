@@ -1,1 +1,1 @@
-"""The learner's folder: the path of every file, and how each is read and written without ever losing one."""
+"""The learner's workspace: the paths of its files, and safe ways to read and write them."""

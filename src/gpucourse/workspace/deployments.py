@@ -1,5 +1,7 @@
-"""The records of deployments: one file for each stack, written before the stack is created and kept until a leak scan has
-proved that nothing of it is left."""
+"""Store the records of deployments, one file for each stack.
+
+A record is written before its stack is created, and kept until a leak scan has proved that nothing of the stack is left.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ D = TypeVar("D", bound=Deployment)
 
 
 def stack_name(module: str, target: str, gpu: str = "") -> str:
-    """Return the name of a module's stack on a target: `03-local`, `b-local`; with the GPU if one is chosen: `04-aws-l4`."""
+    """Return the name of a module's stack on a target, such as `03-local` or `b-local`. With a chosen GPU, it is
+    `04-aws-l4`."""
     name = f"{module.zfill(2) if module.isdecimal() else module.lower()}-{target}"
     return f"{name}-{gpu}" if gpu else name
 
@@ -30,7 +33,7 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 
 
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
-    """Return the record of one stack, or None if it is not deployed. Raises MissingError or NewerFormat if it cannot be
+    """Return the record of one stack, or None if it is not deployed. Raises MissingError or NewerFormat if the record cannot be
     read."""
     file = paths.deployment(stack)
     document = read_json(file)
@@ -52,8 +55,8 @@ def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
 
 
 def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
-    """Return the record of one stack, which must be of that kind; None if the stack is not deployed. Raises the errors of
-    `load`, and MissingError for a record of another kind."""
+    """Return the record of one stack, or None if it is not deployed. Raises the errors of `load`, and DamagedFile if the record
+    is of another kind."""
     record = load(paths, stack)
     if record is None or isinstance(record, kind):
         return record
@@ -61,14 +64,12 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
-    """Return the records that can be read, in the order of their names, and the errors of the others, by stack, for callers
-    that must not stop at them."""
+    """Return the records that can be read, sorted by stack, and the errors of the other records, by stack."""
     return read_each([file.stem for file in sorted(paths.deployments.glob("*.json"))], lambda stack: load(paths, stack))
 
 
 def every(paths: WorkspacePaths) -> list[Deployment]:
-    """Return the records of all stacks, in the order of their names. Raises MissingError or NewerFormat if one cannot be
-    read."""
+    """Return the records of all stacks, sorted by stack. Raises MissingError or NewerFormat if a record cannot be read."""
     records, errors = readable(paths)
     if errors:
         raise next(iter(errors.values()))
@@ -76,8 +77,8 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
 
 
 def list_of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """Return the records of every stack of one module, the most recently updated first. Raises MissingError or NewerFormat if
-    one of them cannot be read."""
+    """Return the records of a module's stacks, the most recently updated first. Raises MissingError or NewerFormat if one of
+    them cannot be read."""
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
         raise error

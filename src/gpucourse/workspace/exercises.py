@@ -1,4 +1,5 @@
-"""The learner's copies of the exercises: made once, updated while they are not edited, never overwritten once edited."""
+"""Make the learner's copies of the exercises. A copy is updated until the learner edits it, and never overwritten
+afterwards."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from gpucourse.workspace.seals import sha256
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
     """Copy the named files (relative to the course's exercises) into the workspace if they are missing.
 
-    A copy that the learner never edited is updated when the course changes. Return the names of edited copies whose original in
-    the course has changed since: the learner's version is kept.
+    A copy that the learner never edited is updated when the course changes. An edited copy is kept. Return the names of edited
+    copies whose original in the course has changed since.
     """
     behind = []
     with changing(paths, paths.originals) as originals:
@@ -39,9 +40,9 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 
 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
-    """Replace the named copies that differ from the course's files, and keep the learner's versions.
+    """Replace the named copies that differ from the course's files, and save the learner's versions.
 
-    Return each restored file, with the path where the learner's version is kept; None if there was none.
+    For each replaced file, return the path of the learner's saved version, or None if there was no copy.
     """
     restored: dict[str, Path | None] = {}
     with changing(paths, paths.originals) as originals:
@@ -60,6 +61,6 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
 
 
 def all_names(course: Path) -> list[str]:
-    """Return every file of the course's exercises, relative to its folder, without solutions and judges."""
+    """Return the names of all files of the exercises, relative to `course`, without solutions and judges."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
     return [name.as_posix() for name in files if not {"solutions", "judges", "__pycache__"} & set(name.parts)]

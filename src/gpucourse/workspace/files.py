@@ -1,7 +1,7 @@
-"""Reading and writing the records of a workspace.
+"""Read and write the records of a workspace.
 
-Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. `outside` limits
-everything that is read.
+Records are plain dataclasses. msgspec checks their types and ignores keys that a later version added. The checks of `outside`
+limit every file that is read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
 def refuse_links(path: Path, root: Path) -> None:
-    """Check that no part of `path` below the folder `root` is a link: a file written there would be stored elsewhere, and one
-    read there would not belong to the run. Raises StorageError."""
+    """Check that no part of `path` below the folder `root` is a link. Raises StorageError.
+
+    Through a link, a file would be written outside of `root`, or a file that does not belong to the run would be read.
+    """
     place = root
     for part in path.relative_to(root).parts:
         place /= part
@@ -41,7 +43,7 @@ def refuse_links(path: Path, root: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy one file to its new name in one step; a link is followed, so that the copy does not depend on it."""
+    """Copy one file to its new name in one step. A link is followed, so that the copy is a plain file."""
     import shutil
 
     with source.open("rb") as original, writing(target) as copy:
@@ -64,16 +66,16 @@ def to_plain(record: object) -> Any:
 
 
 def read_record(path: Path, kind: type[T]) -> T | None:
-    """Return the dataclass stored at `path`; None if there is no such file.
+    """Return the dataclass stored at `path`, or None if there is no such file. The file is never changed.
 
-    Raises NewerFormat if the file's version is above the dataclass's, MissingError if it cannot be read, does not fit the
-    dataclass, or is larger than any record; the file is never changed.
+    Raises NewerFormat if the file's version is newer than the dataclass's. Raises MissingError if the file cannot be read, does
+    not fit the dataclass, or is too large.
     """
     return convert_record(path, read_json(path), kind)
 
 
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
-    """Convert the document read from `path` to the dataclass; return None if there is no such file. Raises the errors of
+    """Convert the document read from `path` to the dataclass. None, for a missing file, stays None. Raises the errors of
     `read_record`."""
     if document is None:
         return None
@@ -89,8 +91,7 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
 
 
 def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T], dict[K, MissingError]]:
-    """Return the records that `read` returns for these keys, and the errors of the others, by key, for callers that must not
-    stop at them."""
+    """Return the records that `read` returns for these keys, and the errors of the other records, by key."""
     records: list[T] = []
     errors: dict[K, MissingError] = {}
     for key in keys:
@@ -102,8 +103,8 @@ def read_each(keys: Iterable[K], read: Callable[[K], T | None]) -> tuple[list[T]
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
-    """Check that a record's values can be used: its names become parts of paths, and its times are used in calculations. Raises
-    MissingError, which names the record at `path`."""
+    """Check that a record's names are safe in paths, and that its times can be parsed. Raises MissingError, which names the
+    record at `path`."""
     try:
         for name in names:
             check_part(name)
@@ -115,10 +116,10 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
 
 
 def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
-    """Return the plain JSON document at `path`; None if there is no such file. Every document of a workspace is read this way:
-    a run's own script, or the sender of a bundle, may have written it.
+    """Return the plain JSON document at `path`, or None if there is no such file.
 
-    Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any valid one.
+    Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any valid document. Every document
+    is checked, because a run's own script or the sender of a bundle may have written it.
     """
     data = read_file(path, max_bytes)
     if data is None:
@@ -133,7 +134,7 @@ def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RE
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
-    """Return the content of a plain file of at most `max_bytes`; None if there is no such file. Raises MissingError."""
+    """Return the content of a plain file of at most `max_bytes`, or None if there is no such file. Raises MissingError."""
     try:
         return read_bounded(path, max_bytes)
     except FileNotFoundError:
@@ -146,14 +147,14 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
 
 
 def read_metrics(path: Path) -> Any:
-    """Return what a script measured, as `read_json` reads it, up to the size that can still be judged and drawn."""
+    """Read a script's metrics as `read_json` does, up to the size that can still be judged and drawn."""
     return read_json(path, max_bytes=_METRICS_BYTES, max_items=_METRICS_ITEMS)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Return the names and values stored at `path` by `workspace.mapping`; empty if there is no such file.
+    """Return the names and values that `workspace.mapping` stored at `path`, or an empty dict if there is no such file.
 
-    Raises NewerFormat and MissingError like `read_record`; the file is then not changed.
+    Raises NewerFormat and MissingError like `read_record`. The file is never changed.
     """
     document = read_record(path, dict[str, Any]) or {}
     version = document.pop("version", None)

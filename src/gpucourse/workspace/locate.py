@@ -1,4 +1,4 @@
-"""Finding the learner's workspace, and making it on first use."""
+"""Find the learner's workspace, and make it on first use."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ def settings_text() -> str:
 
 @dataclass(kw_only=True)
 class Identity:
-    """The identity of a workspace: `version` is the version of its layout; `id` distinguishes it from other workspaces."""
+    """The identity of a workspace.
+
+    `version`: the version of the workspace's layout.
+    `id`: a text that distinguishes it from other workspaces.
+    """
 
     version: int = 1
     id: str
@@ -76,9 +80,14 @@ def find_current_folder() -> Path:
 
 
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Return the workspace's folder, the first of these that is set or found: `--workspace`, GPUCOURSE_WORKSPACE, the nearest
-    folder with gpucourse.yaml from the current one upwards, ~/gpucourse. `cwd` is the current folder; with None, it is looked
-    up only if needed, because it may have been removed.
+    """Return the workspace's folder: the first of these that is set or exists.
+
+    1. The folder after `--workspace`.
+    2. The folder in GPUCOURSE_WORKSPACE.
+    3. The current folder, or the nearest folder above it, that contains gpucourse.yaml.
+    4. The folder ~/gpucourse.
+
+    `cwd`: the current folder. If it is None, it is looked up only when needed, because it may have been removed.
 
     Raises HomeMissing if only ~/gpucourse is left and there is no home folder, UsageError for `~name` if there is no such user,
     and the errors of `find_current_folder`.
@@ -97,7 +106,7 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | Non
 
 
 def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
-    """Return the folder in which `init` makes a workspace: the typed one, else GPUCOURSE_WORKSPACE, else the current folder.
+    """Return the folder in which `init` makes a workspace: the typed folder, else GPUCOURSE_WORKSPACE, else the current folder.
     Raises the errors of `find_root`."""
     if explicit is None and not environ.get("GPUCOURSE_WORKSPACE"):
         explicit = cwd or find_current_folder()
@@ -105,7 +114,7 @@ def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path |
 
 
 def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the workspace in ~/gpucourse, which commands typed outside of `root` use; None if there is none, or it is
+    """Return the workspace in ~/gpucourse, which commands typed outside of `root` use. Return None if it does not exist or is
     `root`."""
     try:
         usual = find_home(environ, _NAME_ANOTHER) / "gpucourse"
@@ -117,7 +126,8 @@ def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def expand(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the path with `~` replaced: a shell does not replace it after `=` or in quotes. Raises HomeMissing, UsageError."""
+    """Return the path with `~` replaced, because a shell does not replace it after `=` or in quotes. Raises HomeMissing,
+    UsageError."""
     if path.parts[:1] == ("~",):
         return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
     try:
@@ -127,18 +137,18 @@ def expand(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def personal_cache(environ: Mapping[str, str]) -> Path:
-    """Return the user's folder for files that can be downloaded again, for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
-    Raises HomeMissing."""
+    """Return the user's cache folder for all workspaces, in XDG_CACHE_HOME or ~/.cache. Raises HomeMissing."""
     base = environ.get("XDG_CACHE_HOME") or find_home(environ, "export XDG_CACHE_HOME=DIR") / ".cache"
     return Path(base) / "gpucourse"
 
 
 def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -> Workspace:
-    """Open the workspace at `root` and create what is missing. Without `make`, a workspace that does not exist is not created
-    and has no id. With `must_exist`, a folder without settings is refused: its name is probably misspelt.
+    """Open the workspace at `root` and create what is missing. Raises NewerFormat, StorageError, UsageError.
 
-    Commands that run at the same time make only one workspace, because everything that they create in the cloud is tagged with
-    its id and found by it. Raises NewerFormat, StorageError, UsageError.
+    `make`: if it is false, a missing workspace is not created, and its id is empty.
+    `must_exist`: refuse a folder without settings, because its name is probably misspelt.
+
+    Commands that run at the same time make only one workspace, because the workspace's id tags everything in the cloud.
     """
     if root == Path("/"):
         raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)
@@ -173,5 +183,5 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
 
 
 def absolute(path: Path, cwd: Path) -> Path:
-    """Return `path` as seen from `cwd`, without `..`; links are kept."""
+    """Return `path`, taken relative to `cwd`, as an absolute path without `..`. Links are kept."""
     return Path(os.path.normpath(cwd / path))

@@ -1,9 +1,10 @@
 """Locks that end with their process: one for each stack and each run, one for a running Terraform, one for the host of
 simulated nodes.
 
-A lock is a file that the kernel locks for every process that has it open, so a child that inherits it holds it too. The file
-contains the holder's name for processes that wait. Drivers of simulated nodes start with the standard library alone: anything
-else is imported where it is used.
+A lock is an open file that the kernel has locked. A child process that inherits the file also holds the lock. The file contains
+the holder's name, for processes that wait.
+
+Drivers of simulated nodes start with the standard library alone, so other modules are imported where they are used.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ def hold_lock(
     on_wait: Callable[[str], None] = lambda _holder: None,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[int]:
-    """Hold the lock for the block, signed with `purpose` unless that is empty; yield its open file.
+    """Hold the lock during the block, and yield its open file.
 
-    If another process holds it: call `on_wait` once with its name, call `check` at each attempt (an error that it raises ends
-    the wait), and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
+    Raises StackBusy if another process still holds the lock after `wait_s` seconds, and StorageError if the file cannot be
+    made.
+
+    `purpose`: the holder's name, for processes that wait. It may be empty.
+    `on_wait`: a function that is called once, with the other holder's name, before the first wait.
+    `check`: a function that is called after each failed attempt. An error that it raises ends the wait.
     """
     deadline, waiting = time.monotonic() + wait_s, False
     while (file := _create_and_take(path)) is None:
@@ -54,7 +59,7 @@ def hold_lock(
 
 @contextmanager
 def try_lock(path: Path, purpose: str) -> Iterator[bool]:
-    """Hold the lock for the block if no other process does; yield whether it is held."""
+    """Hold the lock during the block if no other process holds it; yield whether it is held."""
     file = _create_and_take(path)
     try:
         if file is not None:
@@ -66,8 +71,10 @@ def try_lock(path: Path, purpose: str) -> Iterator[bool]:
 
 
 def take(path: Path, *, wait_s: float = 0.0) -> int | None:
-    """Return the open file that holds the lock; None if another process has held it for `wait_s` seconds. Closing the file (in
-    every process that has it) releases the lock. Raises OSError."""
+    """Return the open file that holds the lock, or None if another process has held it for `wait_s` seconds. Raises OSError.
+
+    The lock is released when every process that has the file has closed it.
+    """
     deadline = time.monotonic() + wait_s
     while (file := _take(path)) is None:
         if time.monotonic() >= deadline:
@@ -97,7 +104,7 @@ def is_same_file(file: int, path: Path) -> bool:
 
 
 def sign(file: int, purpose: str, pid: int) -> None:
-    """Write a name into a held lock for processes that wait. Errors are ignored: on a full disk the lock works without it."""
+    """Write a name into a held lock, for processes that wait. Errors are ignored, because the lock works without a name."""
     import json
 
     text = json.dumps({"pid": pid, "what": purpose}).encode()

@@ -1,4 +1,4 @@
-"""Names and values that several commands change: no command overwrites what another has just stored."""
+"""Change stored names and values under a lock, so that no command overwrites another command's change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @contextmanager
 def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the content of `path`, which the block may change; it is stored at the end of the block if it changed. An error in
-    the block leaves the file unchanged. Raises the errors of `read_mapping` and `hold_lock`."""
+    """Yield the content of `path`. If the block changes it and raises no error, store it. Raises the errors of `read_mapping`
+    and `hold_lock`."""
     with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
         former_bytes = read_mapping(path)
         values = dict(former_bytes)

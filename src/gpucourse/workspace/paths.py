@@ -1,4 +1,4 @@
-"""The paths of a workspace's files; `stack_paths` has those of a stack. No other module builds a path inside a workspace."""
+"""The paths of a workspace's files; those of a stack are in `stack_paths`. No other module builds a path inside a workspace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WorkspacePaths(Folder):
         return RunPaths(self.runs / exercise / run_id)
 
     def deliverables(self, exercise: str) -> Path:
-        """Return the folder of what the learner hands in for one exercise."""
+        """Return the folder of one exercise's deliverables."""
         return self.deliverables_root / exercise
 
     def verdict(self, exercise: str) -> Path:
@@ -62,7 +62,7 @@ class WorkspacePaths(Folder):
         return self.deliverables(exercise) / "answers.yaml"
 
     def attempts(self, exercise: str) -> Path:
-        """Return the file with every answer that was given to the choices and numbers of one exercise."""
+        """Return the file with every answer that was given to the choice and number questions of one exercise."""
         return self.deliverables(exercise) / "attempts.json"
 
     def yours(self, exercise: str) -> Path:
@@ -78,7 +78,7 @@ class WorkspacePaths(Folder):
         return self.deliverables(exercise) / "yours" / file
 
     def review(self, exercise: str) -> Path:
-        """Return the file with the learner's judgements of their own free text: shown, never counted."""
+        """Return the file with the learner's judgements of their own free text. They are shown but never counted."""
         return self.deliverables(exercise) / "review.json"
 
     def peer_review(self, key: str, exercise: str) -> Path:
@@ -86,15 +86,15 @@ class WorkspacePaths(Folder):
         return self.private / "reviews" / key / f"{exercise}.json"
 
     def comparison(self, exercise: str) -> Path:
-        """Return the file with the tables of the newest comparison of runs of one exercise."""
+        """Return the file with the tables of the newest comparison of an exercise's runs."""
         return self.deliverables(exercise) / "comparison.md"
 
     def sweep_deliverable(self, exercise: str, parameter: str, ending: str) -> Path:
-        """Return a file of the newest sweep over a parameter, as it is handed in; `ending` includes its dot."""
+        """Return a deliverable of the newest sweep over a parameter. `ending`: the file's ending with its dot."""
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 
     def report(self, ending: str) -> Path:
-        """Return the final report in the format with that file suffix."""
+        """Return the file of the final report with that ending."""
         return self.deliverables("final") / f"report.{ending}"
 
     def receipt(self, stamp: str, stack: str) -> Path:
@@ -106,8 +106,7 @@ class WorkspacePaths(Folder):
         return self.drills / f"{run_id}.json"
 
     def broken_copy(self, exercise: str, suffix: str = "") -> Path:
-        """Return the copy of an exercise with a fault in its code; with `suffix`, an earlier copy that was saved under that
-        name."""
+        """Return the copy of an exercise with a fault in its code. `suffix`: the name under which an earlier copy was saved."""
         return (self.reset_backups / suffix if suffix else self.root) / "broken" / exercise
 
     def deployment(self, stack: str) -> Path:
@@ -155,16 +154,17 @@ class RunPaths(Folder):
         return self.folder / "edited" / file
 
     def rank_log(self, node: str, rank: int | None) -> Path:
-        """Return the raw log of one rank; with None, of that node's launcher."""
+        """Return the raw log of one rank, or of the node's launcher if `rank` is None."""
         return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
 
     def rank_times(self, node: str, rank: int | None) -> Path:
-        """Return the file that says when each piece of that log arrived here: one line for each piece, with the offset of its
-        end and the seconds since the epoch."""
+        """Return the file with the arrival times of a log's pieces. Each line has the offset of a piece's end and the seconds
+        since the epoch."""
         return self.rank_log(node, rank).with_suffix(".times")
 
     def all_logs(self) -> dict[tuple[str, int | None], Path]:
-        """Return every log that is here already, by node and rank: ranks in order, then launchers, whose rank is None."""
+        """Return the logs that have arrived, by node and rank: first the ranks in order, then the launchers, whose rank is
+        None."""
         logs: dict[tuple[str, int | None], Path] = {}
         for path in self.logs.glob("*.log"):
             if match := _LOG.fullmatch(path.name):
@@ -172,16 +172,15 @@ class RunPaths(Folder):
         return dict(sorted(logs.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
 
     def node_outputs(self, node: str) -> Path:
-        """Return the folder of what one node's script wrote."""
+        """Return the folder of one node's outputs."""
         return self.outputs / node
 
     def transfer(self, node: str) -> Path:
-        """Return the folder for files of one node that are complete but do not have their final names yet; it is removed
-        afterwards."""
+        """Return the temporary folder for one node's files that are complete but do not have their final names yet."""
         return self.folder / f".transfer-{node}"
 
     def node_metrics(self, node: str) -> Path:
-        """Return the file with what one node's script measured."""
+        """Return the metrics file of one node's script."""
         return self.node_outputs(node) / "metrics.json"
 
     def node_queue(self, node: str) -> Path:

@@ -1,7 +1,6 @@
-"""Every cloud region in which this workspace has ever built a lab: recorded before anything is created there, and never
-removed.
+"""Record every cloud region in which this workspace builds a lab, before anything is created there. A region is never removed.
 
-A needless search for leftovers in a region costs a second; a missed one costs money.
+An unnecessary search for leftovers in a region costs a second. A missing search costs money.
 """
 
 from __future__ import annotations

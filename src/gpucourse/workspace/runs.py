@@ -1,4 +1,4 @@
-"""The records of runs: made, stored, listed, and found by the part of the id that the learner types."""
+"""Store and list the records of runs, and find a run by the part of its id that the learner types."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ def format_now() -> str:
 
 
 def script_place(script: Path) -> str:
-    """Return the folder below `runs/` for runs of a learner's own script: `scripts/train.py`."""
+    """Return the folder below `runs/` for runs of a learner's own script, such as `scripts/train.py`."""
     name = re.sub(r"[^\w.+-]", "_", script.name)[:_MAX_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 
 
 def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
-    """Make the folder of a new run and return its id: `20260131-142501-otter`. No other command can get the same folder.
+    """Make the folder of a new run and return its id, such as `20260131-142501-otter`. No other command can get the same
+    folder.
+
     `place`: the exercise, or the result of `script_place` for a learner's own script.
 
-    Ids never go backwards, even if the clock does: a new run always comes after every earlier one.
+    Ids never go backwards: even if the clock was set back, a new run comes after every earlier run.
     """
     import secrets
 
@@ -96,8 +98,8 @@ def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
-    """Return the records of all runs, or of the runs of one exercise, oldest first. Raises MissingError or NewerFormat if one
-    cannot be read."""
+    """Return the records of all runs, or of the runs of one exercise, oldest first. Raises MissingError or NewerFormat if a
+    record cannot be read."""
     records, errors = readable(paths, exercise)
     if errors:
         raise next(iter(errors.values()))
@@ -105,14 +107,17 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """Return the records that can be read, of all runs or of those at one place (an exercise or a script), oldest first, and
-    the errors of the others, for callers that must not stop at them."""
+    """Return the records that can be read, oldest first, and the errors of the other records.
+
+    `place`: an exercise or a script. If it is None, all runs are read.
+    """
     records, errors = read_each(map(RunPaths, sorted(list_folders(paths, place))), lambda files: _read(files.record))
     return sorted(records, key=_order), errors
 
 
 def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
-    """Yield the records that `readable` returns, newest first, each read only when needed: a workspace may have thousands."""
+    """Yield the records that can be read, newest first. Each is read only when needed, because a workspace may have
+    thousands."""
     folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=True)
     for _, same_second in groupby(folders, key=_read_stamp):
         records = (_read_or_leave_out(folder) for folder in same_second)
@@ -120,13 +125,12 @@ def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Ite
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """Return the record of the run with exactly that id; None if there is none, or if the text cannot be an id. Raises
-    MissingError."""
+    """Return the record of the run with exactly that id, or None if there is no such run. Raises MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
 def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
-    """Return whether the run with that id is here and came after `record`, another run of the same exercise."""
+    """Return whether the run with that id exists and is newer than `record`, another run of the same exercise."""
     try:
         stored = read(paths, record.folder, run_id)
     except MissingError:  # damaged: only its id is known
@@ -135,8 +139,10 @@ def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
 
 
 def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> list[str]:
-    """Return the ids of the runs on a stack, among the newest `max_runs` of the workspace, that have ended and whose data is
-    all on this computer: every output was collected, and the run is sealed."""
+    """Return the ids of a stack's runs that have ended, are sealed, and whose outputs have all been collected.
+
+    `max_runs`: how many of the workspace's newest runs to look at.
+    """
     newest = islice(iterate_newest_first(paths), max_runs)
     records = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
@@ -145,18 +151,22 @@ def list_collected(paths: WorkspacePaths, stack: str, *, max_runs: int = 40) -> 
 
 
 def list_unfinished(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """Return the runs, on all stacks or on one, whose records have no end yet, oldest first; records that cannot be read are
-    left out. A run whose files are sealed has ended, so its record is not read."""
+    """Return the runs that have not ended, on one stack or on all, oldest first. Records that cannot be read are left out.
+
+    A sealed run has ended, so its record is not read.
+    """
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
     records = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
     return sorted((record for record in records if stack in {None, record.stack}), key=_order)
 
 
 def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
-    """Return the run with that id, the newest run of that exercise or script, or the only run whose id begins or ends with that
-    word; with None, the newest of all.
+    """Return the run that `name` identifies. Without a name, return the newest run.
 
-    Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
+    A name may be an exercise or a script, which means its newest run. It may also be a run's id, the beginning of an id, or an
+    id's last word.
+
+    Raises UnknownName if no run matches, UsageError if several do, and MissingError if the record cannot be read.
     """
     records, errors = readable(paths)
     if not records and not errors and not _NUMBER.fullmatch(name or ""):
@@ -187,7 +197,7 @@ def _fits(run_id: str, name: str) -> bool:
 
 
 def _order(record: RunRecord) -> tuple[str, str, str]:
-    """Return the key that sorts records from the oldest to the newest, within one second by the exact time."""
+    """Return the key that sorts records from the oldest to the newest. Within one second, the exact time decides."""
     return record.id[: len(_STAMP)], record.created, record.id
 
 
@@ -203,7 +213,7 @@ def _read_or_leave_out(folder: Path) -> RunRecord | None:
 
 
 def _read(file: Path) -> RunRecord | None:
-    """Read the record in a run's folder. Raises MissingError also for a record of another run: its id becomes a path."""
+    """Read the record in a run's folder. Raises MissingError if it cannot be read, or is the record of another run."""
     record = read_record(file, RunRecord)
     if record is None:
         return None

@@ -18,11 +18,11 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """The files of a run that checks and questions read."""
 
 _MAX_LENGTH, _MAX_PARTS = 2300, 201
-"""The limits for the characters and the parts of a file's name: above those for outputs collected from a node."""
+"""The most characters and parts of a file's name. The limits for outputs that are collected from a node are lower."""
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
-    """Return the digests in the run's seal, by path relative to its folder; empty if there is no readable seal."""
+    """Return the digests in the run's seal, by path relative to its folder, or an empty dict if there is no readable seal."""
     try:
         return select_digests(read_json(files.hashes))
     except MissingError:
@@ -30,7 +30,7 @@ def read_seal(files: RunPaths) -> dict[str, str]:
 
 
 def select_digests(document: object) -> dict[str, str]:
-    """Return the digests in the document of a seal; empty if it is not one."""
+    """Return the digests in a seal's document, or an empty dict if the document is not a seal."""
     digests = document.get("sha256") if isinstance(document, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
 
@@ -38,10 +38,12 @@ def select_digests(document: object) -> dict[str, str]:
 def find_changed_files(
     files: RunPaths, names: Iterable[str] | None = None, *, seal: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """Return the files that were changed or removed since the run. `names`: check only these files, if the run had them.
-    `seal`: its digests, if the caller has just read them.
+    """Return the files that were changed or removed since the run, and evidence that was added later.
 
-    Evidence that was added later is named as well. A verdict is left out: it is recomputed from the rest.
+    `names`: check only these files, if the run had them.
+    `seal`: the digests in the run's seal, if the caller has just read them.
+
+    The verdict is left out, because it is recomputed from the other files.
     """
     complete(files)
     seal = read_seal(files) if seal is None else seal
@@ -56,9 +58,13 @@ def find_changed_files(
 
 
 def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
-    """Store the record of a run and the seal `document`, after adding the digests of the record and of the files that the
-    program changed (`changed_names`). The order is: the record under a temporary name, the seal, then the record under its own
-    name. If this is interrupted, `complete` does the rest, so that no record of an ended run lacks a seal."""
+    """Store the record of a run, and the seal `document` with the record's new digest.
+
+    `changed_names`: files that the program changed. Their new digests are also added to the seal.
+
+    First the record is stored under a temporary name, then the seal is stored, and then the record is renamed. If this is
+    interrupted, `complete` renames the record later, so that no record of an ended run lacks a seal.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
         return
@@ -70,8 +76,11 @@ def save_sealed(files: RunPaths, record: object, document: object, *, changed_na
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give a record its final name if `save_sealed` was interrupted after sealing it; return whether it was. A record that was
-    changed since then is left alone, unread. `seal`: its digests, if the caller has just written them."""
+    """Give the record its final name if `save_sealed` was interrupted after sealing it. Return whether it was.
+
+    If the record does not match the seal, it was changed and is left alone. `seal`: the digests, if the caller has just written
+    them.
+    """
     if not files.next_record.exists():
         return False
     ((_, digests),) = digests_inside(files.folder, [files.next_record.name])
@@ -83,7 +92,7 @@ def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
 
 
 def seal_again(files: RunPaths, names: Iterable[str]) -> None:
-    """Put the digests of these files, which the program itself has just written, into the seal."""
+    """Put the digests of these files into the seal. The program itself has just written the files."""
     document = read_json(files.hashes)
     if isinstance(document, dict) and isinstance(document.get("sha256"), dict):
         document["sha256"].update({name: digest for name in names if (digest := sha256(files.folder / name))})
@@ -91,8 +100,11 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield each of these names with the digest of the plain file that it names below a folder. The digest is None if there is
-    no such file, or if the name leads elsewhere: the names come from a seal, which the maker of a bundle wrote."""
+    """Yield each name with the digest of the plain file that it names in `folder`.
+
+    The digest is None if there is no such file, or if the name leads out of the folder: the maker of a bundle wrote these names
+    into its seal.
+    """
     root = folder.resolve()
     for name in names:
         try:
@@ -104,7 +116,7 @@ def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, st
 
 
 def sha256(path: Path) -> str | None:
-    """Return the digest of a plain file; None if there is none, or something else has that name."""
+    """Return the digest of a plain file, or None if there is no plain file at `path`."""
     try:
         if not path.is_file():  # opening a pipe would wait for its writer
             return None

@@ -1,5 +1,4 @@
-"""`gpucourse.yaml`: the learner's settings. Strict, because it is written by hand; complaints name the file, the key and the
-reason."""
+"""`gpucourse.yaml`: the learner's settings. Unknown keys are refused. A complaint names the file, the key and the reason."""
 
 from __future__ import annotations
 
@@ -116,8 +115,10 @@ class Settings(BaseModel):
 
 
 def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
-    """Read the settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, including
-    one about a target that is not among `targets`, if any are given."""
+    """Read the settings at `path`, or return the defaults if there is no file. Raises ManifestError with every complaint.
+
+    `targets`: the valid targets. If it is empty, any target is valid.
+    """
     hint = f"fix {path}, or delete it to get the defaults back"
     try:
         document = read_document(read_bounded(path.resolve(), MAX_BYTES))

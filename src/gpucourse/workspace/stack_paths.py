@@ -1,4 +1,4 @@
-"""The paths of one stack's files; `paths` has the rest of the workspace."""
+"""The paths of one stack's files. The other paths of the workspace are in `paths`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder with files that have names in the program."""
+    """A folder whose files have names in the program. A subclass lists them."""
 
     folder: Path
 

@@ -1,6 +1,8 @@
-"""The check whether a folder can be trusted, by its owners and modes. A workspace or a course can run commands, so a folder
-that other users own or may write to is refused until its user trusts it, as git does with `safe.directory`. The list of trusted
-folders belongs to the user: it is in their configuration folder, never in the workspace."""
+"""Check by owners and modes whether a folder can be trusted.
+
+A workspace or a course can run commands. If another user owns it or may write to it, it is refused until this user trusts it,
+like git's `safe.directory`. The list of trusted folders is in the user's configuration folder, never in a workspace.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ class TrustList:
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """Return the user's own configuration folder of gpucourse: in XDG_CONFIG_HOME if that is an absolute path, else in
-    ~/.config. Raises HomeMissing."""
+    """Return gpucourse's configuration folder: in XDG_CONFIG_HOME if that is an absolute path, otherwise in ~/.config. Raises
+    HomeMissing."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
     return (base if base.is_absolute() else find_home(environ, "export XDG_CONFIG_HOME=DIR") / ".config") / "gpucourse"
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` if another user could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
@@ -51,14 +53,15 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the course in `root` if another user could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the course in `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     owners, parts = _find_accepted_owners(environ), chain((root, *folders), *map(_tree, folders))
     _require(root, chain(_find_objections_above(root, owners), _find_objections(parts, owners)), "course", environ)
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that this user trusts, sorted by name; none without a home. Raises MissingError for a damaged list."""
+    """Return the folders that this user trusts, sorted by name. Without a home folder, there are none. Raises MissingError if
+    the list is damaged."""
     try:
         record = read_record(_file(environ), TrustList)
     except HomeMissing:
@@ -67,7 +70,7 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Trust a folder from now on; return its name on the list. Raises UsageError if it is not a folder, StorageError."""
+    """Trust a folder from now on, and return its absolute path. Raises UsageError if it is not a folder, and StorageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
     name = str(folder.resolve())
@@ -77,7 +80,8 @@ def trust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Remove a folder from the list; return its name there. Raises UnknownName if it is not on it, StorageError."""
+    """Remove a folder from the list, and return its absolute path. Raises UnknownName if it is not on the list, and
+    StorageError."""
     name = str(folder.resolve())
     with _changing(environ) as record:
         if name not in record.folders:
@@ -110,7 +114,7 @@ def _inner(paths: WorkspacePaths) -> Iterator[Path]:
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    """Yield everything below a folder. A link itself is not checked: it is as safe as the folder that contains it."""
+    """Yield everything below a folder except links. A link is as safe as the folder that contains it."""
     for place, folders, files in os.walk(folder):
         paths = (Path(place, name) for name in chain(folders, files))
         yield from (path for path in paths if not path.is_symlink())
@@ -138,7 +142,7 @@ def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Return whether only the owner can reach what is in a folder."""
+    """Return whether only the owner can enter a folder."""
     try:
         return not folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     except OSError:
@@ -146,8 +150,11 @@ def _is_closed(folder: Path) -> bool:
 
 
 def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
-    """Yield why a folder above `root` cannot be trusted: another user could replace `root` with their own folder after it was
-    checked. In a sticky folder, such as /tmp, they cannot. Root may own any of them."""
+    """Yield the reasons why folders above `root` cannot be trusted. Root may own these folders.
+
+    Another user who may write to such a folder could replace `root` after the check. In a sticky folder, such as /tmp, that is
+    impossible.
+    """
     if not os.access(root, os.F_OK):
         return
     for folder in dict.fromkeys((*root.absolute().parents, *root.resolve().parents)):
@@ -161,7 +168,7 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
-    """Return why the file at `path` cannot be trusted; None if it can, or if it does not exist."""
+    """Return why the file at `path` cannot be trusted, or None if it can. A file that does not exist can be trusted."""
     text = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()
@@ -185,7 +192,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 
 
 def _has_access_list(path: Path) -> bool:
-    """Return whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an
+    """Return whether a file has a POSIX access list with further users or groups. Only Linux stores the list as an
     attribute."""
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
@@ -194,8 +201,11 @@ def _has_access_list(path: Path) -> bool:
 
 
 def _private_group(status: os.stat_result) -> bool:
-    """Return whether the file's group has no member but its owner. Many systems create a group of the same name for every user,
-    and with it a umask of 002: a folder that such a group may write to is still private."""
+    """Return whether the owner is the only member of the file's group.
+
+    Many systems create a group of the same name for every user, and set the umask to 002. A folder that such a group may write
+    to is still private.
+    """
     import grp
 
     owner = _user(status.st_uid)

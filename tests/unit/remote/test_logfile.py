@@ -41,7 +41,7 @@ def test_append_drops_what_is_beyond_the_limit(paths: RunPaths) -> None:
     log = open_log(paths, limit=6)
     assert log.append(0, b"0123456789") == b"012345"
     assert log.append(10, b"more") == b""
-    assert log.full == "node0-rank0.log reached its limit of 6 B: what comes after is not kept"
+    assert log.full == "node0-rank0.log reached its limit of 6 B: later output is not kept"
     assert paths.rank_log("node0", 0).read_text() == f"012345\n[gpucourse: {log.full}. The setting: log_limit]\n"
 
 

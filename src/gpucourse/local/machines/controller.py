@@ -1,5 +1,5 @@
-"""Slurm's own commands, run next to its daemons: they report the state of its nodes, and put nodes that Slurm excludes back
-into use."""
+"""Run Slurm's own commands next to its daemons. They report the state of its nodes, and put nodes that Slurm excludes back into
+use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RESUME_S, _POLL_S = 3.0, 0.05
 
 @dataclass(frozen=True)
 class SlurmController:
-    """The cluster that commands with this environment reach."""
+    """A Slurm cluster. Commands with this environment reach it."""
 
     environment: Mapping[str, str]
 
@@ -28,14 +28,14 @@ class SlurmController:
         return {"code": process.returncode, "output": process.stdout, "errors": process.stderr}
 
     def state(self, name: str) -> str:
-        """Return what is wrong with this node, according to Slurm."""
+        """Return what is wrong with this node according to Slurm, or an empty string if nothing is."""
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
     def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """Return what is wrong with each node: what its daemons show (`daemon_states`) or, if they show nothing, what Slurm
-        reports.
+        """Return what is wrong with each node according to its daemons or, if they are healthy, according to Slurm.
 
-        `meanings`: what the logs of each node mean.
+        `daemon_states`: what is wrong with each node's daemons.
+        `meanings`: the meaning of each node's logs.
         """
         text = self.output(_SINFO)
         if text["code"]:
@@ -55,7 +55,7 @@ class SlurmController:
             self.output(["scontrol", "release", ",".join(held_jobs)])
 
     def resume(self, name: str) -> None:
-        """Put this node back into use if a person, or Slurm itself, took it out of use."""
+        """Put this node back into use if a person or Slurm itself took it out of use."""
         deadline = time.monotonic() + _RESUME_S
         while time.monotonic() < deadline:
             state = self.state(name)

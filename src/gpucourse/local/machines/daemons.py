@@ -1,5 +1,5 @@
-"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root
-user."""
+"""The daemons of a machine: sshd, and under Slurm also munged with slurmctld or slurmd. This module runs inside the machine, as
+its root user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.01
 
 
 class DaemonFailed(Exception):
-    """A daemon did not start; the message contains its last output."""
+    """A daemon did not start. The message contains its last output."""
 
 
 def list_daemons(machine: Mapping[str, Any]) -> list[str]:
@@ -44,10 +44,10 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 
 def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> bool:
-    """Make every daemon run with the configuration of `machine`. A missing daemon is started; a daemon that has another
-    configuration, or is named in `restarts`, is restarted. Return whether anything had to start.
+    """Make every daemon run with the configuration of `machine`. Return whether any daemon had to start.
 
-    Raises DaemonFailed, OSError.
+    A missing daemon is started. A daemon with another configuration, or one in `restarts`, is restarted. Raises DaemonFailed,
+    OSError.
     """
     stale = _configure(machine) | set(restarts)
     has_started = False
@@ -61,7 +61,10 @@ def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> boo
 
 
 def find_process(name: str, at: str = "") -> int | None:
-    """Return the daemon's process id inside the machine whose root is at `at`; None if the daemon does not run."""
+    """Return the daemon's process id, or None if the daemon does not run. The id is valid inside the machine.
+
+    `at`: the root of the machine's file system, as seen from this process.
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
         pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
         stat = Path(f"{at}/proc/{pid}/stat").read_text(encoding="utf-8")
@@ -72,7 +75,7 @@ def find_process(name: str, at: str = "") -> int | None:
 
 
 def _configure(machine: Mapping[str, Any]) -> set[str]:
-    """Write the daemons' configuration; return the daemons for which it changed."""
+    """Write the daemons' configuration. Return the daemons whose configuration changed."""
     stale = set()
     if root.write("/etc/ssh/sshd_config", str(machine["sshd_config"])):
         stale.add("sshd")
@@ -140,7 +143,7 @@ def _stop(name: str) -> None:
 
 
 def last_lines(*files: Path) -> str:
-    """Return the last three lines of what a daemon printed and logged."""
+    """Return the last three lines of a daemon's output and logs."""
     lines: list[str] = []
     for file in files:
         with contextlib.suppress(OSError):
@@ -149,5 +152,6 @@ def last_lines(*files: Path) -> str:
 
 
 def make_key() -> str:
-    """Return a new key for munge. It consists of letters, because it is sent in a document; munge accepts any bytes."""
+    """Return a new key for munge. munge accepts any bytes, but this key consists of letters, because it is sent in a
+    document."""
     return base64.b64encode(os.urandom(512)).decode()

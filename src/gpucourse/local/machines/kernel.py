@@ -1,4 +1,4 @@
-"""The system calls of Linux that turn a process into a machine: namespaces and mounts. Each raises OSError."""
+"""The system calls of Linux that turn a process into a machine: namespaces and mounts. Each function raises OSError."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unshare(flags: int) -> None:
 
 
 def enter(handle: int) -> None:
-    """Enter the namespace of an open file of /proc/PID/ns."""
+    """Enter the namespace of an open file below /proc/PID/ns."""
     _check(_libc.setns(handle, 0), "setns")
 
 
@@ -61,7 +61,7 @@ def keep_mounts_private() -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make `folder`, a mount point, the new root; the old root is gone afterwards."""
+    """Make `folder`, a mount point, the new root. The old root is gone afterwards."""
     os.chdir(folder)
     # With the same folder twice, the old root is stacked on the new one, so it needs no folder of its own.
     _check(_libc.pivot_root(b".", b"."), f"pivot_root {folder}")
@@ -76,13 +76,12 @@ def set_name(name: str) -> None:
 
 
 def die_with_parent(number: int) -> None:
-    """Have the kernel send this signal to this process when its parent ends."""
+    """Have the kernel send this signal to this process when its parent process ends."""
     _check(_libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0), "prctl")
 
 
 def _read_locked_flags(target: str) -> int:
-    """Return the flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same
-    bits."""
+    """Return the mount's flags that a plain user must keep when remounting it. statvfs reports them with the same bits."""
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 
 

@@ -1,4 +1,4 @@
-"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure."""
+"""The speed of a simulated network, such as `1gbit`, or `1gbit,2ms` with a delay. Every function is pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkLink:
-    """The properties of one cable: bits per second in each direction, and the delay of a message from node to node."""
+    """The properties of one cable.
+
+    `bits`: bits per second in each direction.
+    `delay_ms`: the delay of a message from node to node.
+    """
 
     bits: int
     delay_ms: float = 0.0
 
     @property
     def burst(self) -> int:
-        """Return how many bytes may pass faster than the rate after a pause; a limit in software needs this allowance."""
+        """Return how many bytes may pass faster than the rate after a pause. A software limit needs this allowance."""
         return max(_MIN_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:
@@ -32,7 +36,7 @@ class NetworkLink:
 
 
 def parse(text: str) -> NetworkLink:
-    """Parse the link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError, which says what is wrong."""
+    """Parse a link such as `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError, which says what is wrong."""
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
     if not match:
@@ -46,8 +50,10 @@ def parse(text: str) -> NetworkLink:
 
 
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
-    """Return the lines for `tc -batch` that limit what leaves through `interface` to the link's rate and, if `delayed` is set,
-    delay it."""
+    """Return the lines for `tc -batch` that limit how fast `interface` sends.
+
+    `delayed`: also add the link's delay.
+    """
     queue_ms = _QUEUE_MS + link.delay_ms
     lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {queue_ms:g}ms"]
     if delayed and link.delay_ms:

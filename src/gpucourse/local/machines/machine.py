@@ -1,4 +1,4 @@
-"""One machine: the process that becomes it, and the way into it from the namespace around it."""
+"""Boot one machine in a new process, and enter a machine from the namespace around it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Become the machine, in a new process of the namespace. Report the id of the machine's first process, then the result of
-    its start; return when the machine is off."""
+    """Become the machine, in a new process of the namespace. Return when the machine is off.
+
+    Report the id of the machine's first process, and then the result of its start.
+    """
     kernel.die_with_parent(signal.SIGKILL)
     outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     kernel.unshare(kernel.NEW_MACHINE)
@@ -31,7 +33,7 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Enter the machine whose first process is `pid`, in a new process of the namespace; do the action there and report its
+    """Enter the machine whose first process is `pid`, in a new process of the namespace. Do the action there and report its
     result."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
@@ -45,7 +47,7 @@ def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[s
 
 
 def _connect(outer: int, machine: Mapping[str, Any]) -> None:
-    """Lay the cable and bring up the machine's end of it. This process is in the machine's network already."""
+    """Lay the cable and bring up the machine's end of it. This process must already be in the machine's network."""
     pid, name = os.getpid(), str(machine["name"])
     laying = os.fork()
     if laying == 0:
@@ -83,7 +85,7 @@ def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
-    """Report the result of the action; end the process if the action fails."""
+    """Report the result of the action. If the action fails, report the error and end the process."""
     try:
         answer = action()
     except Exception as error:  # noqa: BLE001 (whatever it is, the client waits for an answer)
@@ -93,7 +95,7 @@ def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], di
 
 
 def _be_first() -> None:
-    """Run as the first process of a machine: it reaps processes without a parent, and the machine ends with it."""
+    """Run as the first process of a machine. It reaps processes without a parent, and the machine ends when it ends."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
     while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
         try:

@@ -1,9 +1,10 @@
 """The first process of the namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`.
 
-Everything that runs on the machines descends from this process. When it ends, the kernel ends every process, mount, network and
-name in the namespace. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that receives each
-request as one document and sends one document as the answer; answers may come in any order. The machines' disks are mounted in
-the folder `machines` of FOLDER.
+Every process on the machines descends from this process, which ends with the process that started it. Then the kernel removes
+every process, mount, network and name in the namespace.
+
+SOCKET is an open socket (SOCK_SEQPACKET). Each request and each answer on it is one document; answers may come in any order.
+The machines' disks are mounted in the folder `machines` of FOLDER.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class MachineNamespace:
         self._key = daemons.make_key()
 
     def run(self) -> None:
-        """Serve until the host has gone."""
+        """Serve requests until the host has gone."""
         self._selector.register(self._line, selectors.EVENT_READ, self._hear)
         woken, wakes = socket.socketpair()
         for end in (woken, wakes):
@@ -74,7 +75,7 @@ class MachineNamespace:
         self._line.sendmsg([json.dumps({"id": request["id"], **answer}).encode()], rights)
 
     def _do_on(self, request: Document) -> None:
-        """Boot the machine, or restore what is missing in it."""
+        """Boot the machine, or restart the daemons that are missing in it."""
         name, spec = request["machine"]["name"], {**request["machine"], "munge_key": self._key}
         self._machines[name] = spec
         if name in self._first:
@@ -93,8 +94,7 @@ class MachineNamespace:
         self._answer(request, {"was_on": pid is not None})
 
     def _do_socket(self, request: Document) -> None:
-        """Answer with a new socket in a machine's network or, without a name, in the network around the machines. The caller
-        makes it connect or listen."""
+        """Answer with a new socket in a machine's network or, without a name, in the network around the machines."""
         name = request["name"]
         if name and name not in self._first:
             raise ConnectionRefusedError(f"{name} is off")
@@ -114,7 +114,7 @@ class MachineNamespace:
         self._visit(request, request["name"], lambda: _SLURM.output(request["argv"]))
 
     def _do_check(self, request: Document) -> None:
-        """Answer with what is wrong with each machine, in words; empty if nothing is."""
+        """Answer with a description of what is wrong with each machine. It is empty for a healthy machine."""
         states = {}
         for name, spec in self._machines.items():
             pid = self._first.get(name)
@@ -147,7 +147,7 @@ class MachineNamespace:
             self._fork(request, lambda tell: machine.visit(pid, action, tell))
 
     def _fork(self, request: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
-        """Do the work in a child process; its last report is the answer to the request."""
+        """Do the work in a child process. The child's last report is the answer to the request."""
         reports_in, reports_out = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.fork()
         if child == 0:
@@ -185,8 +185,8 @@ class MachineNamespace:
 
 
 def _work_in_child(work: Callable[[Callable[[Document], None]], None], reports_out: socket.socket) -> None:
-    """Do the work and never return. The namespace receives the reports of this child; after the last one, it expects no
-    more."""
+    """Do the work and never return. The namespace receives this child's reports, and expects no more after a report without
+    `pid`."""
 
     def tell(document: Document) -> None:
         reports_out.send(json.dumps(document).encode())
@@ -217,7 +217,7 @@ def _ensure_daemons(spec: Document) -> Document:
 
 
 def main(handle: int, folder: str) -> None:
-    """Create the namespace and become its first process; this process waits for it."""
+    """Create the namespace, start its first process, and wait for that process to end."""
     become_root()
     kernel.die_with_parent(signal.SIGKILL)
     line = socket.socket(fileno=handle)

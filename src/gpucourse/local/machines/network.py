@@ -1,5 +1,7 @@
-"""The network around the machines: one bridge, and one cable for each machine. This module makes lines for `ip -batch` and `tc
--batch`, and runs them."""
+"""The network around the machines: one bridge, and one cable for each machine.
+
+This module makes lines for `ip -batch` and `tc -batch`, and runs them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ def address(index: int) -> str:
 
 
 def bridge_lines() -> list[str]:
-    """Return the lines for the bridge at which every cable ends."""
+    """Return the lines that make the bridge, to which every cable leads."""
     return [
         "link set lo up",
         f"link add {BRIDGE} type bridge",
@@ -28,7 +30,7 @@ def bridge_lines() -> list[str]:
 
 
 def cable_lines(name: str, pid: int) -> list[str]:
-    """Return the lines for a cable from the bridge to the machine in whose network the process `pid` is."""
+    """Return the lines that lay a cable from the bridge to a machine. `pid` is a process in the machine's network."""
     return [
         f"link add c-{name} type veth peer name eth0 netns {pid}",
         f"link set c-{name} master {BRIDGE} up",
@@ -41,13 +43,15 @@ def cut(name: str) -> None:
 
 
 def machine_lines(address: str) -> list[str]:
-    """Return the lines for the machine's end of the cable. There is no route to the outside, so the lookup of a name that is
-    not in /etc/hosts fails at once."""
+    """Return the lines for the machine's end of the cable.
+
+    There is no route to the outside, so the lookup of a name that is not in /etc/hosts fails at once.
+    """
     return ["link set lo up", f"address add {address}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
 def run(program: str, lines: Iterable[str], *, prefix: Sequence[str] = ()) -> None:
-    """Pass lines to `ip` or `tc`. Raises OSError with the program's first error message."""
+    """Pass lines to `ip` or `tc`. Raises OSError with the program's first line of errors."""
     text = "".join(f"{line}\n" for line in lines)
     process = subprocess.run([*prefix, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
     if process.returncode:

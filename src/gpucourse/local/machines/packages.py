@@ -1,7 +1,7 @@
-"""Slurm without installing it: its packages, fetched as a plain user and unpacked into a folder of the user's cache.
+"""Use Slurm without installing it. A plain user fetches its packages and unpacks them into a folder of the user's cache.
 
-Only simulated machines see them, mounted over their /usr. Nothing in the system is changed, no special rights are needed, and
-apt-get itself checks the download against the signatures of the system's own sources.
+Only simulated machines see the packages, mounted over their /usr. Nothing in the system is changed, and no special rights are
+needed. apt-get itself checks the download against the signatures of the system's own sources.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have en
 
 
 class ListsOutOfDate(MissingError):
-    """apt's lists of packages are missing here, or name packages that are gone."""
+    """apt's lists of packages are missing, or name packages that no longer exist."""
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder in which packages are unpacked, with a folder for each version of Slurm."""
+    """Return the folder in which packages are unpacked. It has a subfolder for each version of Slurm."""
     return personal_cache(environ) / "slurm"
 
 
@@ -43,7 +43,7 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
 
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
-    """Return the newest folder that was unpacked completely; None if there is none."""
+    """Return the newest completely unpacked folder, or None if there is none."""
     try:
         folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
     except HomeMissing:
@@ -52,9 +52,9 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
 
 
 def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) -> Path:
-    """Fetch these packages and the dependencies that this system lacks; return the folder in which they are unpacked.
+    """Fetch these packages and the dependencies that this system lacks. Return the folder in which they are unpacked.
 
-    If another command is doing the same, return its result. Raises MissingError, StorageError.
+    If another command is unpacking them now, wait and return its result. Raises MissingError, StorageError.
     """
     base = cache_folder(environ)
     with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_MAX_S), storing(base):
@@ -76,7 +76,7 @@ def unpack(environ: Mapping[str, str], packages: Sequence[str], watch: Watcher) 
 
 
 def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
-    """Return the files of the packages. If the system's package lists are missing or old, fetch new ones into another
+    """Return the files of the packages. If the system's package lists are missing or old, fetch new lists into another
     folder."""
     try:
         return _download(environ, packages, aside / "packages")
@@ -104,7 +104,7 @@ def _download(environ: Mapping[str, str], packages: Sequence[str], folder: Path,
 
 
 def _lay_out(environ: Mapping[str, str], files: Sequence[Path], layer: Path) -> None:
-    """Unpack the packages so that everything needed is in `usr`."""
+    """Unpack the packages so that all their files are in `usr`."""
     for name in _MERGED:
         (layer / "usr" / name).mkdir(parents=True)
         (layer / name).symlink_to(f"usr/{name}")
@@ -117,14 +117,15 @@ def _lay_out(environ: Mapping[str, str], files: Sequence[Path], layer: Path) -> 
 
 
 def _version(files: Sequence[Path]) -> str:
-    """Return Slurm's own version, from the names of the files: slurmctld_22.05.8-4+deb12u3_amd64.deb is 22.05.8."""
+    """Return Slurm's own version from the names of the files. For example, slurmctld_22.05.8-4+deb12u3_amd64.deb has
+    22.05.8."""
     first = next((file for file in files if file.name.startswith("slurm")), files[0])
     return first.name.split("_")[1].rpartition("%3a")[2].rsplit("-", 1)[0]
 
 
 def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
-    """Run the command and return its output. Raises MissingError or StorageError, with the command's last output and what to
-    do."""
+    """Run the command and return its output. Raises MissingError or StorageError with the command's last output and a
+    remedy."""
     try:
         process = subprocess.run(
             argv,

@@ -1,4 +1,4 @@
-"""Reports about machines, from outside: which daemons run, what Slurm reports, what errors are in its logs."""
+"""Report on machines from outside: which daemons run, what Slurm reports, and which errors are in its logs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ OTHER_KEY = "munge refuses: the machine's munge.key is not the head's"
 
 _LAST_BYTES = 16_384
 _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest that matches is reported
-    (r"Rewound credential", "its clock is ahead of the others': munge refuses what comes from the future"),
-    (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
+    (r"Rewound credential", "its clock is ahead of the others': munge refuses messages from the future"),
+    (r"Expired credential", "its clock differs from the others': munge refuses messages older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (r"has invalid account|no new list given back", "this Slurm without accounting gives wrong reasons for waiting jobs"),
@@ -33,15 +33,15 @@ def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
 
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:
-    """Return a description of a node on which the daemons of these names do not run."""
+    """Describe a node on which the daemons of these names have ended."""
     text = f"its {' and '.join(absent)} {'has' if len(absent) == 1 else 'have'} ended"
     if "slurmctld" in absent:
-        text += ": Slurm accepts no commands; running jobs continue, one just submitted may restart or be lost"
+        text += ": Slurm accepts no commands; running jobs continue, but a job that was just submitted may restart or be lost"
     return text
 
 
 def symptom(logs: str) -> str:
-    """Return what a daemon's log since its last start means; empty if the log contains no known message."""
+    """Return the meaning of a daemon's log since its last start, or an empty string if the log contains no known message."""
     logs = _START_LINE.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
@@ -52,8 +52,10 @@ def symptom(logs: str) -> str:
 
 
 def find_distrust(pid: int | str) -> str:
-    """Return why the slurmd of the machine whose first process is `pid` has accepted nothing from the head since it started,
-    according to its log; empty if it has."""
+    """Return why the slurmd of a machine has accepted nothing from the head since it started, according to its log.
+
+    Return an empty string if it has accepted something. `pid`: the machine's first process.
+    """
     meaning_of_log = find_symptom([log_of(pid, "slurmd")])
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
@@ -67,13 +69,13 @@ def has_key(pid: int, key: str) -> bool:
 
 
 def explain(state: str, meaning: str) -> str:
-    """Return what is wrong with a node according to Slurm, followed by the meaning of its logs or of Slurm's reason."""
+    """Return what is wrong with a node according to Slurm, followed by the meaning of the node's logs or of Slurm's reason."""
     meaning = meaning or symptom(state)
     return f"{state} ({meaning})" if state and meaning else state
 
 
 def find_symptom(logs: Iterable[Path]) -> str:
-    """Return the meaning of the first log that contains a known message; empty if none does."""
+    """Return the meaning of the first log that contains a known message, or an empty string."""
     return next(filter(None, (symptom(end_of(log)) for log in logs)), "")
 
 
@@ -83,7 +85,7 @@ def log_of(pid: int | str, name: str) -> Path:
 
 
 def end_of(log: Path) -> str:
-    """Return the end of a log; empty if there is none."""
+    """Return the end of a log, or an empty string if there is no log."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
@@ -93,13 +95,13 @@ def end_of(log: Path) -> str:
 
 
 def parse_held_jobs(queue: str) -> list[str]:
-    """Return the jobs that Slurm holds because a node failed to start them, from `squeue -h -o '%i|%r'`."""
+    """Return the jobs in the output of `squeue -h -o '%i|%r'` that Slurm holds because a node failed to start them."""
     rows = (line.partition("|") for line in queue.splitlines())
     return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
 
 
 def states(text: str) -> dict[str, str]:
-    """Return what is wrong with each node, according to Slurm, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
+    """Return what is wrong with each node in the output of `sinfo -h -N -o '%N|%T|%G|%E'`, or an empty string if nothing is."""
     node_states = {}
     for line in text.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]

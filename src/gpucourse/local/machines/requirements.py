@@ -1,5 +1,4 @@
-"""The requirements of simulated machines on this computer, tested rather than guessed, and the exact command that adds what is
-missing."""
+"""Test whether this computer can run simulated machines, and find the exact command that adds what is missing."""
 
 from __future__ import annotations
 
@@ -27,7 +26,8 @@ _SWITCHES = (  # settings of the kernel: the value that forbids, and one that al
 
 
 class Lacking(Exception):
-    """This computer lacks something; the message says what, `remedy` what to type."""
+    """This computer lacks something that machines need. The message says what is missing, and `remedy` is the command to
+    type."""
 
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)
@@ -39,8 +39,12 @@ class NoNamespaces(Lacking):
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """Check that this computer can run machines, and with `slurm` also Slurm on them, with cables of the speed `cable`.
-    Programs inside machines may come from `layer`, a folder of unpacked packages. Raises Lacking."""
+    """Check that this computer can run machines. Raises Lacking.
+
+    `slurm`: whether the machines run Slurm.
+    `cable`: the speed of their cables.
+    `layer`: a folder of unpacked packages, whose programs may be used inside machines.
+    """
     if not sys.platform.startswith("linux"):
         raise Lacking("separate machines need Linux namespaces", "use a Linux computer, or: --target aws")
     host_programs = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
@@ -61,7 +65,7 @@ def install_command(*, slurm: bool, packages: set[str]) -> str:
 
 
 def has_account() -> bool:
-    """Return whether this user ID has an account, without which Slurm accepts no jobs; in containers, it often has none."""
+    """Return whether this user ID has an account. Without one, as in many containers, Slurm accepts no jobs."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -80,12 +84,12 @@ def slurm_missing() -> set[str]:
 
 
 def unpackable() -> list[str]:
-    """Return the packages of a Slurm cluster that are not installed here and that machines can use without installing them."""
+    """Return the packages of a Slurm cluster that are not installed here. Machines can use them unpacked."""
     return _add_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Return the path of a program, which may also be in root's folders; empty if it is not installed."""
+    """Return the path of a program, also from root's folders, or an empty string if it is not installed."""
     return shutil.which(name, path=path) or ""
 
 
@@ -127,8 +131,10 @@ def _require_namespaces() -> None:
 
 
 def _try(script: str, *namespaces: str, argument: str = "", text: str = "") -> str | None:
-    """Run a shell script with root's rights in new namespaces, with `text` as its input. Return None if it succeeds, otherwise
-    what it wrote to its standard error."""
+    """Run a shell script with root's rights in new namespaces. Return None if it succeeds, otherwise its standard error.
+
+    `text`: the script's standard input.
+    """
     user = [] if os.geteuid() == 0 else ["-U", "-r"]
     trial = subprocess.run(
         ["unshare", *user, *namespaces, "sh", "-c", script, "sh", argument],
@@ -138,7 +144,7 @@ def _try(script: str, *namespaces: str, argument: str = "", text: str = "") -> s
 
 
 def _require_layer(layer: Path) -> None:
-    """Check that Slurm's programs start with the packages mounted over /usr, as in the machines. Raises Lacking."""
+    """Check that Slurm's programs start when the packages are mounted over /usr, as in the machines. Raises Lacking."""
     reason = _try(_LAYER_TRIAL, "-m", argument=str(layer))
     if reason is not None:
         remedy = install_command(slurm=True, packages=set(unpackable()))
@@ -148,7 +154,7 @@ def _require_layer(layer: Path) -> None:
 
 
 def _way_to_allow() -> str:
-    """Return what forbids namespaces here, as far as the kernel shows it, and the command that allows them."""
+    """Return the setting that forbids namespaces here, as far as the kernel shows it, and the command that allows them."""
     for name, forbidding, allowing in _SWITCHES:
         try:
             value = Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()

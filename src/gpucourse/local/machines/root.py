@@ -1,8 +1,8 @@
 # In a folder that will be another system's root, paths are only text, and links are written as they will be read there.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH110, PTH112, PTH115, PTH120, PTH211
-"""The file system of a machine: the programs of this computer, read-only, and everything else separate.
+"""The file system of a machine: this computer's programs, read-only, and separate copies of everything else.
 
-The machine writes to a disk in memory that outlives a power cut, as a real disk does; its home and the shared folder are in the
+The machine writes to a disk in memory that outlives a power cut, like a real disk. Its home and the shared folder are in the
 stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is visible in the machine.
 """
 
@@ -33,7 +33,7 @@ _SECRET = 0o600
 
 
 def build(root: str, machine: Mapping[str, Any]) -> None:
-    """Create and mount the machine's file system at `root`, visible in this mount namespace only. Raises OSError."""
+    """Create and mount the machine's file system at `root`. It is visible only in this mount namespace. Raises OSError."""
     for folder in _FOLDERS:
         os.makedirs(f"{root}/{folder}", exist_ok=True)
     for folder, mode in (("tmp", 0o1777), ("var/tmp", 0o1777), ("root", 0o755)):
@@ -51,12 +51,12 @@ def build(root: str, machine: Mapping[str, Any]) -> None:
 
 
 def home_of(user: str) -> str:
-    """Return the home folder of the machine's one user."""
+    """Return the home folder of the machine's only user."""
     return "/root" if user == "root" else f"/home/{user}"
 
 
 def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (0, 0)) -> bool:
-    """Write a file of the machine in one step; return whether it changed."""
+    """Write a file of the machine in one step. Return whether it changed."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if Path(path).read_text(encoding="utf-8") == text:
             return False
@@ -172,7 +172,7 @@ def _entries(path: str) -> dict[str, str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file or a folder if this user may read it; leave out this computer's private files."""
+    """Copy a file or a folder if this user may read it. This computer's private files are therefore left out."""
     with contextlib.suppress(OSError, shutil.Error):
         if source.is_symlink():
             target.symlink_to(os.readlink(source))

@@ -1,4 +1,4 @@
-"""A user namespace, in which a plain user is root, but only over their own processes and files. Needs newuidmap."""
+"""Enter a user namespace, in which a plain user is root, but only over their own processes and files. This needs newuidmap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _MAX_IDS = 65_536
 
 
 def become_root() -> None:
-    """Become root of a user namespace in which the user's own ID stays the same, so that their files stay theirs. Do nothing if
-    the user already is root. Raises OSError, which says what is missing."""
+    """Become root of a user namespace in which the user's own ID stays the same, so that the user still owns their files.
+
+    Do nothing if the user is already root. Raises OSError, which says what is missing.
+    """
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own_id, f"/etc/sub{name}") for name, own_id in (("uid", os.getuid()), ("gid", os.getgid()))}
@@ -42,8 +44,10 @@ def _map(pid: int, maps: dict[str, list[str]], reader: int) -> int:
 
 
 def _ranges(own_id: int, file: str) -> list[str]:
-    """Return the ranges of IDs as a flat list of (first ID inside, first ID outside, count): root has the first ID that was
-    lent; then come the user's own ID and the rest."""
+    """Return the ranges of IDs as a flat list of (first ID inside, first ID outside, count).
+
+    Root gets the first ID that was lent. The user keeps their own ID, and the remaining lent IDs fill the other ranges.
+    """
     start, count = read_lent_ids(file, own_id)
     upper_range = [own_id + 1, start + own_id, count - own_id - 1] if count > own_id + 1 else []
     lower_range = [0, start, min(own_id, count)]
@@ -51,7 +55,7 @@ def _ranges(own_id: int, file: str) -> list[str]:
 
 
 def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
-    """Return the subordinate IDs that the system lends to this user: the first ID, and how many there are. Raises OSError if it
+    """Return the subordinate IDs that the system lends to this user, as the first ID and their count. Raises OSError if it
     lends none."""
     try:
         names = {str(own_id), pwd.getpwuid(os.getuid()).pw_name}

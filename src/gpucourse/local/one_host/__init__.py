@@ -1,1 +1,2 @@
-"""A real Slurm without machines, for computers that refuse namespaces: its daemons side by side, on ports of this computer."""
+"""A real Slurm without machines, for computers that refuse namespaces. Its daemons share this computer and use different
+ports."""

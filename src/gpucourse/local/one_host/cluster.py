@@ -1,7 +1,7 @@
 """Slurm's daemons on one computer: munged and slurmctld for the head, a slurmd for every other node.
 
-Their configuration, key, state and logs are in the folder `slurm` of the nodes' folder. The socket, whose path must be short,
-is in a folder below /tmp that no other user may enter.
+Their configuration, key, state and logs are in `slurm/` inside the nodes' folder. The socket needs a short path, so it is in a
+folder below /tmp that no other user may enter.
 """
 
 from __future__ import annotations
@@ -44,13 +44,17 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes:
-        without the latter, gloo looks up this computer's name, and some computers cannot resolve their own."""
+        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes.
+
+        Without the latter, gloo looks up this computer's own name, which some computers cannot resolve.
+        """
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Make the daemons of this node run, with all daemons that the configuration of `spec` names. If called again, also put
-        the node back into use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree."""
+        """Make the daemons of this node run, with all daemons that the configuration of `spec` names.
+
+        If the node has joined before, also put it back into use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree.
+        """
         async with self._turn:
             is_member = spec.name in self._members
             self._members[spec.name] = spec
@@ -63,7 +67,7 @@ class SlurmDaemons:
                     await self._bring_up(spec)
 
     def leave(self, name: str) -> None:
-        """End the daemons of this node; with the last node, end every daemon that still runs."""
+        """End the daemons of this node. If no node is left, end every daemon that still runs."""
         spec = self._members.pop(name, None)
         if spec is not None:
             for key in _list_daemons(spec):
@@ -79,7 +83,7 @@ class SlurmDaemons:
         self._daemons.clear()
 
     async def check(self) -> dict[str, str]:
-        """Return what is wrong with each node, in words; empty if nothing is."""
+        """Return what is wrong with each node. The text is empty for a healthy node."""
         states = {name: self._describe_absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:
@@ -99,14 +103,15 @@ class SlurmDaemons:
             self._controller.resume(spec.name)
 
     async def _bring_up(self, spec: Spec) -> bool:
-        """Write the configuration, start the missing daemons, and wait for this node's own; return whether any had to start."""
+        """Write the configuration, start the missing daemons, and wait for this node's daemons. Return whether any daemon had
+        to start."""
         has_started = await self._start_missing(await self._configure(spec.slurm or {}))
         for key in _list_daemons(spec):
             await self._daemons[key].ready()
         return has_started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Write the daemons' configuration, and stop those for which it changed; return the ports."""
+        """Write the daemons' configuration and return their ports. If it changed, stop the daemons that read it."""
         if not self._daemons:
             layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
         self._make_folders()
@@ -145,8 +150,10 @@ class SlurmDaemons:
             link.symlink_to(self._folder)
 
     async def _start_missing(self, port_numbers: Mapping[str, int]) -> bool:
-        """Start all daemons that do not run, at the same time. Those of the head must serve first: a slurmd that finds no
-        slurmctld waits a second before it tries again."""
+        """Start all daemons that do not run, at the same time. Return whether there were any.
+
+        The head's daemons must serve first, because a slurmd that finds no slurmctld waits a second before it tries again.
+        """
         missing = [key for key in (MUNGED, *port_numbers) if not self._runs(key)]
         for key in missing:
             if key in self._daemons:
@@ -184,7 +191,7 @@ class SlurmDaemons:
 
 
 def _list_daemons(spec: Spec) -> tuple[str, ...]:
-    """Return the keys of a node's daemons: the head has two; any other node has a slurmd, whose key is the node's name."""
+    """Return the keys of a node's daemons. The head has two; any other node has a slurmd, whose key is the node's name."""
     return _HEAD if spec.role == "head" else (spec.name,)
 
 

@@ -1,4 +1,5 @@
-"""The files of a Slurm whose daemons share one computer: the template with its @NAMES@ filled in. Pure."""
+"""Make the configuration of a Slurm whose daemons share one computer, by filling in the @NAMES@ in a template. Every function
+is pure."""
 
 from __future__ import annotations
 
@@ -11,35 +12,39 @@ from pathlib import Path
 from gpucourse.local import processes
 
 TASK = "task"
-"""The program that slurmd runs before every task of a job, to find out what to add to the task's environment."""
+"""The program that slurmd runs before every task of a job. It prints changes to the task's environment."""
 
 _PORT = re.compile(r"@PORT_(\w+)@")
 
 
 def daemons(files: Mapping[str, str]) -> list[str]:
-    """Return which daemons need a port: slurmctld, and the nodes in their order."""
+    """Return the daemons that need a port: slurmctld, and the nodes in their order."""
     return list(dict.fromkeys(_PORT.findall("".join(files.values()))))
 
 
 def fill_in(
     files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
 ) -> dict[str, str]:
-    """Return the files as the daemons read them. `folder` replaces @FOLDER@."""
+    """Return the files with all names filled in. `folder` replaces @FOLDER@."""
     values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
     values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
     return {name: _fill_in(text, values) for name, text in files.items()}
 
 
 def first_job(uid: str) -> int:
-    """Return the number of the stack's first job. The processes of a job meet at a port that follows from the job's number.
-    Jobs of another cluster on this computer must not meet there, so the clusters begin with different numbers."""
+    """Return the number of the stack's first job. It differs between clusters on this computer.
+
+    The processes of a job meet at a port that depends on the job's number, and jobs of two clusters must not meet.
+    """
     return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """Return the text of TASK. It sets the marks by which a job's processes are found, whoever submitted the job and from
-    whatever environment, and the home of the node that the job runs on. It removes the session's mark, because a job belongs to
-    Slurm, not to the session that submitted it."""
+    """Return the text of TASK.
+
+    It sets the marks by which a job's processes are found, and the home of the node that the job runs on. It removes the
+    session's mark, because a job belongs to Slurm, not to the session that submitted it.
+    """
     node = '"$SLURMD_NODENAME"'
     variables = [
         f"{processes.STACK}={uid}",

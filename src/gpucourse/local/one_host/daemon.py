@@ -1,4 +1,5 @@
-"""One daemon of Slurm in the foreground, as a child of the process that hosts the nodes: it ends with that process."""
+"""Run one daemon of Slurm in the foreground, as a child of the process that hosts the nodes. The daemon ends with that
+process."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` tests whether it serves; `output` is the file for its output."""
+    """A daemon from `start` to `kill`.
+
+    `answers`: a function that tests whether the daemon serves.
+    `output`: the file for its output.
+    """
 
     def __init__(self, name: str, output: Path, answers: Callable[[], bool]) -> None:
         self.name = name
@@ -27,16 +32,16 @@ class Daemon:
 
     @property
     def serves(self) -> bool:
-        """Return whether it runs and serves."""
+        """Return whether the daemon runs and serves."""
         return self.alive and self._answers()
 
     @property
     def alive(self) -> bool:
-        """Return whether its process is there."""
+        """Return whether the daemon's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start its process. Raises OSError."""
+        """Start the daemon's process. Raises OSError."""
         with self._output.open("wb") as output:
             # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
             self._process = subprocess.Popen(
@@ -50,7 +55,7 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until it serves. Raises DaemonFailed with its last output."""
+        """Wait until the daemon serves. Raises DaemonFailed with its last output."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.serves:

@@ -1,4 +1,4 @@
-"""A node of a Slurm without machines: it answers like any hosted node, and a daemon of Slurm runs for it."""
+"""A node of a Slurm without machines. It answers like any hosted node, and a daemon of Slurm runs for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class SlurmNode(HostedNode):
         self._cluster.leave(self.spec.name)
 
     def _furnish(self) -> None:
-        """Create what a machine would have: a prompt with the node's name, and a path to the folder that all nodes share."""
+        """Make a prompt with the node's name, and a link to the folder that all nodes share, because there is no /shared
+        here."""
         shared, home = self._folder / layout.SHARED, layout.home(self._folder, self.spec.name)
         shared.mkdir(mode=0o755, exist_ok=True)
         if not (home / ".bashrc").exists():

@@ -1,4 +1,4 @@
-"""Ports of this computer for Slurm's daemons: free ones are chosen, and kept as long as no other process takes them."""
+"""Choose free ports of this computer for Slurm's daemons. A daemon keeps its port as long as no other process takes it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _RANGE = range(12_000, 20_000)
 
 
 class NoneFree(Exception):
-    """Every port of the range is in use."""
+    """Every port in the range is in use."""
 
 
 def is_free(port: int) -> bool:
-    """Return whether the port is free, on every address of this computer."""
+    """Return whether the port is free on every address of this computer."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Slurm does: old connections do not matter
         try:
@@ -28,8 +28,10 @@ def is_free(port: int) -> bool:
 def choose_ports(
     names: Sequence[str], earlier: Mapping[str, int], running: Collection[str], free: Callable[[int], bool] = is_free
 ) -> dict[str, int]:
-    """Return a port for each of `names`: its earlier port, unless another process has taken it in the meantime. The daemons in
-    `running` keep their ports, on which they themselves listen. Raises NoneFree."""
+    """Return a port for each of `names`: its earlier port if that is still free, otherwise a new one. Raises NoneFree.
+
+    The daemons in `running` keep their ports: these are in use, but by the daemons themselves.
+    """
     reusable = {name: earlier[name] for name in names if name in earlier and (name in running or free(earlier[name]))}
     used_ports = set(reusable.values())
     start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports

@@ -1,9 +1,10 @@
-"""Keeps torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
+"""Keep torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
 
 torch's TCPStore listens on every address of the computer, whatever its host name is, and torchrun has no option to change that.
-TCPStore does accept a socket that is already bound, so the rank that serves the store passes one to it. torch loads this module
-itself, through the entry point `torch.backends` next to it, which is how torch is extended without a change to the script:
-https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
+But TCPStore accepts a socket that is already bound, so the rank that serves the store passes such a socket to it.
+
+torch loads this module itself, through the entry point `torch.backends` next to it. This is how torch is extended without a
+change to the script: https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MODULES = ("torch._C._distributed_c10d", "torch.distributed", "torch.distributed
 
 
 def keep_on_loopback() -> None:
-    """Replace torch's TCPStore, wherever torch has already imported it, with one that listens on loopback alone."""
+    """Replace torch's TCPStore by one that listens on loopback alone, in every module that has already imported it."""
     distributed = sys.modules.get("torch.distributed")
     original = getattr(distributed, "TCPStore", None)
     if original is None:  # a build of torch without torch.distributed
@@ -61,7 +62,8 @@ def _loopback_store(original: Any) -> type:
 
 
 def _loopback(host_name: str) -> str:
-    """Return the loopback address of the name, IPv4 first; empty if the name is another computer's or cannot be resolved."""
+    """Return the loopback address of the name, preferably IPv4. Return an empty string for another computer's name or an
+    unknown name."""
     try:
         infos = socket.getaddrinfo(host_name, None, type=socket.SOCK_STREAM)
     except OSError:

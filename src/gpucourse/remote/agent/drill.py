@@ -1,6 +1,6 @@
-"""A process on the node for break drills: it ends a rank, slows one down, or occupies the port where ranks meet.
+"""A process on the node for break drills. It ends a rank, slows a rank down, or occupies the port where ranks meet.
 
-It runs alongside the run, ends with it, and writes nothing anywhere.
+It runs alongside the run, ends with it, and writes no file.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _FIRST_WORDS_S = 60.0
 
 
 def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
-    """Start the process and return its id when it is ready to act. `not_mine`: descriptors that it must close, because others
-    wait on them."""
+    """Start the process and return its id when it is ready to act.
+
+    `not_mine`: descriptors that the process must close, because others wait on them.
+    """
     listen, say = os.pipe()
     supervisor = os.getpid()
     pid = os.fork()
@@ -39,7 +41,7 @@ def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
 
 
 def end(pid: int) -> None:
-    """End that process."""
+    """End the process of a drill."""
     os.kill(pid, signal.SIGKILL)  # a child that was not waited for yet: its number cannot have been reused
     os.waitpid(pid, 0)
 
@@ -86,8 +88,8 @@ def _slow(job: Job, rank: int, pid: int) -> None:
 
 
 def read_load_per_core(loadavg: str, cores: int) -> float:
-    """Return how many processes compete for each core right now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59
-    3/512 4711".
+    """Return how many processes compete for each core right now, at least 1. `loadavg` is the text of /proc/loadavg, such as
+    "0.52 0.58 0.59 3/512 4711".
 
     If all processes wait for a core, a process that was stopped runs first when it is resumed, so it loses little. The load
     averages are not used, because they lag a minute behind.

@@ -1,4 +1,4 @@
-"""Sending a run's logs as they grow, from the first byte that the client does not have yet, until the run has ended."""
+"""Send a run's logs as they grow, from the first byte that the client does not have, until the run has ended."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _LOG = re.compile(r"launcher\.log|rank(?P<rank>[0-9]+)\.log")
 
 
 class LogStreams:
-    """The logs that have appeared, each with the number of its stream and how much of it was sent. `offsets`: how much the
-    client has of each log, by `node/rank` (a launcher's: `node/-`; this node's name is empty)."""
+    """The logs that have appeared, each with the number of its stream and how many of its bytes were sent.
+
+    `offsets`: how many bytes of each log the client has. A key is `node/rank`, or `node/-` for a launcher. This node's own name
+    is left empty.
+    """
 
     def __init__(self, job: Job, offsets: dict[str, int], line: Line) -> None:
         self._job, self._offsets, self._line, self._limit = job, offsets, line, job.log_limit()
@@ -25,7 +28,7 @@ class LogStreams:
         self._sent: dict[str, int] = {}
 
     def begin(self, name: str, node: str, rank: int | None) -> None:
-        """Send the node and the rank (None: the launcher) of a log that has appeared."""
+        """Send the node and the rank of a log that has appeared. The rank of a launcher is None."""
         stream = self.streams[name] = len(self.streams)
         self._sent[name] = self._offsets.get(f"{node}/{'-' if rank is None else rank}", 0)
         self._line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
@@ -33,8 +36,11 @@ class LogStreams:
             self._line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
 
     def send(self, *, whole: bool, ended_names: Collection[str] = ()) -> bool:
-        """Send what is new: one piece of each log, but all of it for the logs in `ended_names` and, with `whole`, for every
-        log. Return whether anything was new."""
+        """Send one new piece of each log. Return whether anything was new.
+
+        `whole`: send everything that is new in every log.
+        `ended_names`: send everything that is new in these logs.
+        """
         has_sent = False
         for name, stream in self.streams.items():
             with suppress(FileNotFoundError):  # the run was removed meanwhile
@@ -45,8 +51,10 @@ class LogStreams:
 
 
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
-    """Send every byte of every log from its offset on. After a rank's log, send how the rank ended, also before each restart;
-    last, send how the run ended."""
+    """Send every byte of every log, each log from its offset.
+
+    After a rank's log, also send how the rank ended, and do so before each restart. Finally, send how the run ended.
+    """
     reported: set[tuple[int, int]] = set()
     line = Line(out)
     logs = LogStreams(job, offsets, line)

@@ -27,7 +27,7 @@ LOCK = "lock"
 
 
 class JobRefused(Exception):
-    """The verb cannot do what was requested; `kind` is a word for the client."""
+    """The verb cannot do what was requested. `kind` tells the client which kind of error this is."""
 
     def __init__(self, message: str, kind: str = "refused") -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class JobRefused(Exception):
 
 
 def home() -> str:
-    """Return the folder of everything that gpucourse keeps on this node."""
+    """Return the folder of all files that gpucourse keeps on this node."""
     return os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
 
 
@@ -57,7 +57,7 @@ class Job:
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, Any]:
-        """Return the JSON object in that file; an empty one if the file is missing or is not such an object."""
+        """Return the JSON object in that file, or an empty dict if the file is missing or contains no JSON object."""
         import json  # takes ten milliseconds, which a rank's script need not wait for
 
         try:
@@ -68,11 +68,12 @@ class Job:
         return document if isinstance(document, dict) else {}
 
     def read_end(self) -> dict[str, Any]:
-        """Return how the run ended; if that was not recorded, it counts as lost."""
+        """Return how the run ended. If that was not recorded, the run counts as lost."""
         return self.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
-        """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
+        """Store JSON in one step, so that a reader sees the whole file or none. With `flush`, this also survives a power
+        cut."""
         import json
 
         aside = self.path(f"{name}.{os.getpid()}.new")
@@ -84,7 +85,7 @@ class Job:
         os.rename(aside, self.path(name))
 
     def pid(self, name: str) -> int | None:
-        """Return the process id in that file; None if there is none."""
+        """Return the process id in that file, or None if there is none."""
         try:
             with open(self.path(name)) as file:
                 return int(file.read())
@@ -93,7 +94,7 @@ class Job:
 
     @contextmanager
     def holding(self, name: str) -> Iterator[None]:
-        """Hold the lock of that name for the block; wait while another process holds it."""
+        """Hold the lock of that name during the block. Wait while another process holds it."""
         handle = os.open(self.path(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -102,7 +103,7 @@ class Job:
             os.close(handle)
 
     def lock(self) -> int | None:
-        """Take the supervisor's lock; return the descriptor that holds it, or None if another process does."""
+        """Take the supervisor's lock. Return the descriptor that holds it, or None if another process holds it."""
         handle = os.open(self.path(LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +127,8 @@ class Job:
         return False
 
     def state(self) -> str:
-        """Return `absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without noting an end)."""
+        """Return `absent`, `preparing`, `running`, `ended` or `lost`. A run is lost if its supervisor vanished without
+        recording an end."""
         if not self.has("job.json"):
             return "absent"
         if self.has("done"):
@@ -136,12 +138,13 @@ class Job:
         return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
 
     def log_limit(self) -> int | None:
-        """Return how many bytes of each log are kept; None if the run has no limit."""
+        """Return how many bytes of each log are kept, or None if there is no limit."""
         limit: int | None = self.read("job.json").get("log_limit")
         return limit
 
     def trim_logs(self, limit: int | None) -> None:
-        """Cut every log to its limit. The writer appends, and continues undisturbed: what it adds is cut off the next time."""
+        """Cut every log to its limit. A log's writer appends to the file, so it is not disturbed. Anything that it adds later
+        is cut off next time."""
         for name in os.listdir(self.path("logs")) if limit is not None and self.has("logs") else ():
             path = self.path("logs", name)
             try:
@@ -151,12 +154,14 @@ class Job:
                 continue  # it is gone, or belongs to another user: the next look decides
 
     def ranks(self) -> dict[int, dict[str, Any]]:
-        """Return how each rank ended, without the ranks that still run or were restarted."""
+        """Return how each rank ended. Ranks that still run or were restarted are left out."""
         return {rank: end for rank, life, end in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, Any]]]:
-        """Return each end of each rank: the rank, how many restarts preceded it (None: it was the last one so far), and the
-        end."""
+        """Return each end of each rank: the rank, the number of restarts before this end, and the end.
+
+        The number is None for the latest end of a rank.
+        """
         try:
             names = sorted(os.listdir(self.path("ranks")))
         except OSError:

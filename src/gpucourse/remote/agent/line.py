@@ -1,4 +1,4 @@
-"""The connection to the client that follows a run: frames as they come, and a sign of life while there is nothing to send."""
+"""The connection to the client that follows a run. It carries frames, and a sign of life while there is nothing to send."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpucourse.remote.agent import frames
 
 BEAT_S = 0.5
 PIECE = 1 << 17
-"""The largest number of bytes of one log that are read in one step."""
+"""The most bytes of one log that are read in one step."""
 
 _NAP_S = 0.05
 
@@ -21,15 +21,17 @@ class Line:
         self._out, self._last_sent = out, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
-        """Send one frame, whole. Raises BrokenPipeError if no client follows any more."""
+        """Send one whole frame. Raises BrokenPipeError if no client follows any more."""
         view = memoryview(frames.frame(kind, stream, offset, data))
         while view:
             view = view[os.write(self._out, view) :]
 
     def send_log(self, stream: int, path: str, offset: int, limit: int | None, *, whole: bool) -> int:
-        """Send the part of a log from `offset` to `limit`: one piece, so that no log waits for another, or all of it if `whole`
-        is set. Return the offset at which the sent part ends. No file stays open, because an array may have more logs than one
-        process may have files."""
+        """Send a log from `offset` to `limit`, and return the offset at which the sent part ends.
+
+        Only one piece is sent, so that no other log has to wait. With `whole`, all pieces are sent. No file stays open, because
+        an array may have more logs than a process may have open files.
+        """
         while os.stat(path).st_size > offset and (limit is None or offset < limit):
             with open(path, "rb", buffering=0) as log:
                 data = os.pread(log.fileno(), PIECE if limit is None else min(PIECE, limit - offset), offset)
@@ -40,7 +42,7 @@ class Line:
         return offset
 
     def rest(self, *, has_sent: bool) -> None:
-        """Pause between two looks at the logs, except after a look that found something."""
+        """Pause between two looks at the logs, unless the last look found something to send."""
         now = time.monotonic()
         if has_sent:
             self._last_sent = now

@@ -1,4 +1,4 @@
-"""The activity of a run's ranks right now, seen from outside (Linux): stopped, computing or waiting."""
+"""Find out from outside whether each of a run's ranks is stopped, computing or waiting right now (Linux only)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUSY = 0.5  # of one core
 
 
 def list_activities(job: Job) -> dict[str, str]:
-    """Return a word for the activity of each rank that runs here; an empty dict if this system cannot show it."""
+    """Return a word for the activity of each rank that runs here, or an empty dict if this system cannot show it."""
     if not os.path.isdir("/proc/self"):
         return {}
     ended_ranks = job.ranks()

@@ -1,5 +1,8 @@
-"""The facts about this node: for a launch (`probe`), for the record of a run (`describe`), and before the machine becomes a
-node (`look`, for which this file is sent alone, as a program)."""
+"""Collect facts about this node: for a launch (`probe`), for the record of a run (`describe`), and before the machine becomes a
+node (`look`).
+
+For `look`, this file is sent alone, as a program.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,12 @@ print(json.dumps(found))
 
 
 def probe(request: dict[str, Any]) -> dict[str, Any]:
-    """Return what a launch needs to know about this node: the `modules` that its Python can import (with their `versions` if
-    requested), the `programs` that are missing, and free `ports`."""
+    """Return the facts about this node that a launch needs.
+
+    `modules`: the modules that the node's Python can import, with their versions if `versions` is requested.
+    `missing_programs`: the requested programs that are not on the PATH.
+    `free_ports`: free ports in the requested range.
+    """
     return {
         "python_version": platform.python_version(),
         "modules": find_installed(request["python"], request["modules"], versions=request["versions"]),
@@ -74,7 +81,8 @@ def describe(python: str) -> dict[str, Any]:
 
 
 def look() -> dict[str, Any]:
-    """Return the facts that decide whether a machine can become a node, and those that distinguish it from others."""
+    """Return the facts that decide whether a machine can become a node, and the facts that distinguish it from other
+    machines."""
     folder = os.path.realpath(os.path.expanduser("~"))
     room, place = os.statvfs(folder), os.stat(folder)
     gpu_lines = _run("nvidia-smi", "-L", timeout_s=_LOOK_S).splitlines()
@@ -106,7 +114,7 @@ def _is_login_node() -> bool:
 
 
 def _run(*argv: str, timeout_s: float = _ASK_S) -> str:
-    """Return the output of a program; empty if it fails, is not there, or does not answer in time."""
+    """Return the output of a program, or an empty string if it is missing, fails, or does not answer in time."""
     try:
         result = subprocess.run(
             argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout_s, errors="replace", check=False
@@ -117,8 +125,10 @@ def _run(*argv: str, timeout_s: float = _ASK_S) -> str:
 
 
 def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, str | None]:
-    """Return the version of each top-level module that this Python would find for a script (an empty string unless `versions`
-    is set), and None for a module that it would not find. Nothing is imported."""
+    """Return the version of each top-level module that this Python finds, and None for each module that it does not find.
+
+    Nothing is imported. Without `versions`, an empty string replaces each version.
+    """
     argv = [python, "-c", _INSTALLED, "versions" if versions else "", *modules]
     result = subprocess.run(argv, capture_output=True, cwd="/", check=False) if modules else None
     if result is None or result.returncode != 0:
@@ -128,7 +138,7 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
-    """Return the first `count` TCP ports of the range that are free, on every address."""
+    """Return the first `count` TCP ports in the range that are free on every address."""
     ports: list[int] = []
     for port in range(first, last + 1):
         if len(ports) == count:
@@ -139,7 +149,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """Return what nvidia-smi reports about each GPU; an empty list if there is none, or if it does not answer in time."""
+    """Return nvidia-smi's report on each GPU, or an empty list if there is no GPU or nvidia-smi does not answer in time."""
     rows = _run("nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader").splitlines()
     return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 
@@ -176,7 +186,7 @@ def _binds(family: int, port: int) -> bool:
 
 
 def _find_value(path: str, names: tuple[str, ...], separator: str) -> str:
-    """Return the value in the first line of the file that begins with one of the names; empty if there is none."""
+    """Return the value in the first line of the file that begins with one of the names, or an empty string."""
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.lower().startswith(names):

@@ -1,7 +1,8 @@
-"""The verbs. Each reads its arguments and standard input, and answers with JSON (`follow` and `pack`: with a stream) on
-standard output. An error is answered as {"error": ..., "kind": ...} with code 3.
+"""The verbs. Each reads its arguments and standard input, and answers with JSON on standard output (`follow` and `pack` with a
+stream).
 
-Each verb imports only the modules that it needs."""
+An error is answered as {"error": ..., "kind": ...} with exit code 3. Each verb imports only the modules that it needs.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from gpucourse.remote.agent.job import Job, JobRefused
 
 STREAMS = ("follow", "pack")
 BACKGROUND = ("supervise", "describe")
-"""The verbs of processes that a start leaves behind."""
+"""The verbs of processes that continue after a start."""
 
 
 def main(argv: list[str]) -> int:
-    """Run one verb; return the process's exit code."""
+    """Run one verb and return the process's exit code."""
     verb, words = argv[0], argv[1:]
     if verb == "rank":
         from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 def _answer(verb: str, words: list[str]) -> dict[str, Any] | None:
-    """Return the answer to a verb; None if it was sent as a stream."""
+    """Return the answer to a verb, or None if it was sent as a stream."""
     if verb == "start":
         return _start()
     if verb in BACKGROUND:
@@ -97,7 +98,8 @@ def _start() -> dict[str, Any]:
 
 
 def _find_agent() -> str:
-    """Return the folder that this program was started from: the first entry of `sys.path`, because it runs isolated."""
+    """Return the folder that this program was started from. It is the first entry of `sys.path`, because Python runs
+    isolated."""
     return os.path.abspath(sys.path[0])
 
 
@@ -111,8 +113,10 @@ def _work_in_background(verb: str, job: Job, words: list[str]) -> None:
 
 
 def _send_stream(verb: str, job: Job, words: list[str]) -> None:
-    """Send the results of a run, or its logs. `words`: how much of each log the client has; a single `-` means that standard
-    input lists this, one log per line."""
+    """Send the results of a run, or its logs.
+
+    `words`: how many bytes of each log the client has. A single `-` means that standard input lists them, one log per line.
+    """
     if verb == "pack":
         from gpucourse.remote.agent import pack
 
@@ -139,7 +143,7 @@ def _describe_state(job: Job) -> dict[str, Any]:
 
 
 def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
-    """End these runs: request the end of all before waiting for any."""
+    """Stop these runs: ask all of them to stop before waiting for any."""
     from gpucourse.remote.agent import supervise
     from gpucourse.remote.agent.slurm import watch
 
@@ -157,8 +161,11 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
 
 
 def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
-    """Return the result of a task for each of these runs. If there are several, the result lacks the runs that Slurm refuses.
-    Once Slurm does not answer, the result also lacks its remaining runs, because each would wait just as long."""
+    """Return the result of a task for each of these runs.
+
+    If several runs are requested, those that Slurm refuses are left out. Once Slurm does not answer, its other runs are also
+    left out, because each would wait just as long.
+    """
     results: dict[str, Any] = {}
     is_silent = False
     for job in sorted(map(Job, run_ids), key=_is_scheduled):

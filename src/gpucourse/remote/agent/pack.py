@@ -1,4 +1,4 @@
-"""Sending a run's results: a tar of plain files, with a listing first and a closing note last."""
+"""Send a run's results: a tar of plain files that begins with a listing and ends with a closing note."""
 
 from __future__ import annotations
 
@@ -18,29 +18,35 @@ from gpucourse.remote.agent.store import is_unchanged, read_upload_times
 from gpucourse.remote.agent.tar import PIECE, make_member, write_tar
 
 Refusal = Tuple[str, str]
-"""A file that is not sent, and why."""
+"""A file that is not sent, and the reason."""
 
 MAX_FILES = 20_000
-"""The limit for the number of result files that one node sends; a script that writes more has to pack them."""
+"""The most result files that one node sends. A script that writes more has to pack them."""
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. The files are between them, under `files/`."""
 
 EVERYTHING = "**"
-"""The pattern for the whole work folder: the folder is walked, not matched, because matching follows links without end."""
+"""The pattern for the whole work folder. The folder is then walked, not matched, because matching follows links without end."""
 
 MAX_NAMED = 2000
-"""The limit for the number of files that are named as not sent; any others are only counted."""
+"""The most files to list by name as not sent. Any others are only counted."""
 
 PACKED = "packed.json"
-"""The file with the last request that was fulfilled completely, and when it began; `prune` reads it."""
+"""The file with the last request that was completely fulfilled, and the time at which it began. `prune` reads this file."""
 
 
 def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
-    """Write the tar to `out`. The members of `request` are: `globs`, patterns in the work folder; `max_bytes`, the limit for
-    one file; `output_limit`, the limit for all files; `max_files`, the limit for their number; and `have`, the files that the
-    client has already, as name -> [bytes, mtime in ns]. Links are not followed; files that are left out are listed with the
-    reason."""
+    """Write the tar to `out`. Links are not followed, and files that are left out are listed with the reason.
+
+    These are the members of `request`:
+
+    `globs`: patterns in the work folder.
+    `max_bytes`: the limit for one file.
+    `output_limit`: the limit for all files, in bytes.
+    `max_files`: the limit for their number.
+    `have`: the files that the client already has, as name -> [bytes, mtime in ns].
+    """
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
     start_time = time.time()
@@ -59,8 +65,8 @@ def pack(job: Job, request: dict[str, Any], out: IO[bytes]) -> None:
 
 
 def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[list[str], list[str], list[Refusal]]:
-    """Return the names of the files to send, the names of the files that the client already has unchanged, and the files that
-    are not sent, with the reasons."""
+    """Return the names of the files to send, the names of unchanged files that the client already has, and the files that are
+    not sent, with the reasons."""
     have, output_limit = request["have"], request["output_limit"]
     unchanged = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = output_limit - sum(infos[name].st_size for name in unchanged)
@@ -70,7 +76,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
     for name, info in infos.items():
         reason = _find_objection(info, request["max_bytes"])
         if reason is None and name not in unchanged and info.st_size > room:
-            reason = f"with it the outputs of this node would exceed {_format_size(output_limit)} (output_limit)"
+            reason = f"with it, the outputs of this node would exceed {_format_size(output_limit)} (output_limit)"
         if reason is not None:
             unsent.append((name, reason))
         elif name in unchanged:
@@ -82,7 +88,7 @@ def _choose(infos: dict[str, os.stat_result], request: dict[str, Any]) -> tuple[
 
 
 def _shorten(refusals: list[Refusal]) -> list[Refusal]:
-    """Return the files that are not sent, in a form for JSON; beyond MAX_NAMED, return only their number."""
+    """Return the files that are not sent, in a form for JSON. Beyond MAX_NAMED, return only their number."""
     shortlist = [(_spell_out(name), reason) for name, reason in refusals[:MAX_NAMED]]
     if len(refusals) > MAX_NAMED:
         unnamed_count = len(refusals) - MAX_NAMED
@@ -91,10 +97,10 @@ def _shorten(refusals: list[Refusal]) -> list[Refusal]:
 
 
 def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple[dict[str, str], list[Refusal]]:
-    """Return the files that may be sent, as name -> path, and the files that may not. The files that may be sent are all those
-    in outputs/, and those in work/ that match the globs and are not in outputs/.
+    """Return the files that may be sent, as name -> path, and the files that may not.
 
-    Unchanged uploads and the bytecode of modules are not results; nor is a link to a file that is sent under its own name.
+    All files in outputs/ may be sent, and files in work/ that match the globs. Unchanged uploads and the bytecode of modules
+    are not results, nor is a link to a file that is sent under its own name.
     """
     outputs, work = os.path.realpath(job.path("outputs")), os.path.realpath(job.path("work"))
     sent_folders = [outputs, work] if EVERYTHING in globs else [outputs]
@@ -116,7 +122,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MAX_FILES) -> tuple
 
 
 def _list_results(job: Job, work: str, globs: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of every file that the globs match and that the run made or changed."""
+    """Yield the name and the path of every file that matches the globs and that the run made or changed."""
     upload_times = read_upload_times(job)
     for pattern in globs:
         for name, path in _match(work, pattern):
@@ -125,7 +131,7 @@ def _list_results(job: Job, work: str, globs: list[str]) -> Iterator[tuple[str, 
 
 
 def _match(work: str, pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of every file that a pattern matches, and of every file in a folder that it matches."""
+    """Yield the name and the path of every file that matches a pattern, and of every file in a folder that matches it."""
     whole = pattern == EVERYTHING
     for path in [work] if whole else sorted(glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)):
         name = os.path.relpath(path, work)
@@ -136,8 +142,7 @@ def _match(work: str, pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of everything below a folder except folders, at any depth. Links are listed but not
-    followed."""
+    """Yield the name and the path of everything below a folder, except folders. Links are listed but not followed."""
     waiting = [(folder, prefix)]
     while waiting:
         folder, prefix = waiting.pop()
@@ -154,17 +159,17 @@ def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _leads_into(path: str, folders: list[str]) -> bool:
-    """Return whether the path is a link to something in one of these folders."""
+    """Return whether the path is a link that leads into one of these folders."""
     return os.path.islink(path) and os.path.exists(path) and any(_is_below(path, folder) for folder in folders)
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return whether a path leads to that folder, or into it."""
+    """Return whether a path leads to that folder, or to anything in it."""
     return os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, ""))
 
 
 def _spell_out(name: str) -> str:
-    """Return the name with every byte escaped that is not part of valid UTF-8, because JSON cannot contain such bytes."""
+    """Escape every byte of a name that is not valid UTF-8, because JSON cannot contain such bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -186,7 +191,10 @@ def _format_size(count: int) -> str:
 
 
 def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterator[tuple[tarfile.TarInfo, Iterable[bytes]]]:
-    """Yield the listing, each file (its path and size by its name), and a closing note of the files that changed since."""
+    """Yield the listing, each file, and a closing note that lists the files that have changed since.
+
+    `files`: each file's path and size, by its name.
+    """
     changed_names: list[str] = []
     yield _make_note(LISTING, listing)
     for name, (path, size) in files.items():
@@ -209,7 +217,7 @@ def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterato
 
 
 def _read_exactly(handle: int, size: int) -> Iterator[bytes]:
-    """Yield exactly `size` bytes of a file; if it has become shorter, zeros replace the missing bytes."""
+    """Yield exactly `size` bytes of a file. If the file has become shorter, zeros replace the missing bytes."""
     remaining = size
     while remaining:
         data = os.read(handle, min(remaining, PIECE)) or bytes(min(remaining, PIECE))

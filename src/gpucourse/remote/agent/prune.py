@@ -1,4 +1,4 @@
-"""Removing runs that have ended and whose files the client has completely."""
+"""Remove runs that have ended and whose files the client has completely."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from gpucourse.remote.agent import pack, store
 from gpucourse.remote.agent.job import Job, home
 
 KEPT = 5
-"""How many of the newest collected runs stay."""
+"""The number of the newest collected runs that are kept."""
 
 _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove these runs, all of which the client has, from this node, except for the newest KEPT; a run's id begins with its
-    time. A run stays if it has not ended, or if it has a file that the client cannot have."""
+    """Remove these runs from this node, except for the newest KEPT. The client must have all of them. A run's id begins with
+    its time.
+
+    A run is kept if it has not ended, or if it has a file that the client cannot have.
+    """
     folder = os.path.join(home(), "jobs")
     names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
     for name in names:
@@ -34,8 +37,11 @@ def prune(run_ids: list[str]) -> None:
 
 
 def is_collected(job: Job) -> bool:
-    """Return whether everything that the run left was sent: no output was refused or has changed since, and the work folder
-    contains nothing except outputs, unchanged uploads, and the bytecode of modules."""
+    """Return whether the client has everything that the run made.
+
+    That is so if no output was refused or has changed since, and the work folder contains only outputs, unchanged uploads, and
+    the bytecode of modules.
+    """
     packed = job.read(pack.PACKED)
     if not packed:
         return False
@@ -51,5 +57,5 @@ def is_collected(job: Job) -> bool:
 
 
 def _has_later_jobs(job: Job) -> bool:
-    """Return whether jobs that the run's own jobs submitted to Slurm may still be at work in its folder."""
+    """Return whether the run's jobs submitted further jobs to Slurm that may still be working in its folder."""
     return bool(job.read("exit.json").get("later"))

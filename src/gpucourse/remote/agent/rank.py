@@ -1,7 +1,8 @@
-"""One rank of a run: the script's own process with both outputs in the rank's log, byte for byte, and a note of how it ended.
+"""Run one rank: start the script in its own process, write both its outputs to the rank's log, byte for byte, and record how it
+ended.
 
-The script sees the arguments, environment and folder that it would see without this process in between. Signals from the
-launcher are passed on; if this process is killed, the kernel kills the script (Linux).
+The script gets the arguments, environment and folder that it would get without this process in between. Signals from the
+launcher are passed on. If this process is killed, the kernel kills the script (Linux).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAX_BYTES, _MAX_DIGITS = 1 << 16, 6
 
 
 def run(job: Job, argv: list[str]) -> int:
-    """Run `argv` as the rank that $RANK names, and end as the script ends: with its code, or by its signal."""
+    """Run `argv` as the rank that $RANK names. End as the script ends, with its exit code or by its signal."""
     rank, restart = int(os.environ.get("RANK", "0")), _count_restarts(job)
     log = os.open(job.path("logs", f"rank{rank}.log"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     if restart:
@@ -55,8 +56,11 @@ def run(job: Job, argv: list[str]) -> int:
 
 
 def largest_group(path: str) -> int | None:
-    """Return the size of the largest process group in the lines that torch's extension wrote. Return None if it wrote no lines,
-    or if the rank made only groups of simulated ranks, because it is then unknown whether it worked with other ranks."""
+    """Return the size of the largest process group in the file that torch's extension wrote.
+
+    Return None if the file has no lines, or if the rank made only groups of simulated ranks. It is then unknown whether the
+    rank worked with other ranks.
+    """
     try:
         with open(path, "rb") as file:
             lines = file.read(_MAX_BYTES).split()
@@ -67,13 +71,14 @@ def largest_group(path: str) -> int | None:
 
 
 def _count_restarts(job: Job) -> int:
-    """Return how often torchrun has restarted the ranks; 0 in a run without restarts, whatever the environment contains."""
+    """Return how often torchrun has restarted the ranks. In a run without restarts, the environment is ignored, and the result
+    is 0."""
     count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return min(int(count), job.max_restarts()) if count.isdigit() and int(count) else 0
 
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
-    """Keep the record of how the rank ended before the restart, and add a line about the restart to the log."""
+    """Keep the record of the rank's end before the restart, and add a line about the restart to the log."""
     last_end = job.read("ranks", f"{rank}.json")
     if last_end:
         os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, last_end.get("restart", 0))))
@@ -83,7 +88,7 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
 
 
 def _become(argv: list[str], log: int, parent: int) -> None:
-    """Become the script, in the new process. Does not return."""
+    """Become the script, in the new process. Never return."""
     try:
         os.setpgid(0, 0)
         reap.die_with_parent(parent)
@@ -113,7 +118,7 @@ def _die_by(number: int) -> None:
 
 
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
-    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper; a later one belongs to the
+    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper. Later elements belong to the
     script."""
     if "{rank}" not in argv:
         return list(argv)

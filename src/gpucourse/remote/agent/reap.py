@@ -1,5 +1,7 @@
-"""Ending every process of a run, found by the mark in its environment: torchrun's workers have their own sessions, so neither a
-hang-up nor the process group reaches them."""
+"""End every process of a run. The processes are found by the mark in their environment.
+
+torchrun's workers have their own sessions, so neither a hang-up nor a signal to the process group reaches them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it 
 
 
 def read_stat(pid: int) -> list[bytes]:
-    """Return the fields of a process after its name, from its state on (Linux); none if there is no such process."""
+    """Return the fields of a process's stat from its state on (Linux), or an empty list if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
@@ -28,12 +30,12 @@ def read_stat(pid: int) -> list[bytes]:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of each descendant that loses its own (Linux), so that it is found even without the mark."""
+    """Become the parent of each descendant that loses its parent (Linux), so that it is found even without the mark."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when `parent` ends (Linux); exit at once if it already has."""
+    """Have the kernel kill this process when `parent` ends (Linux). If it has already ended, exit at once."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(137)
@@ -79,9 +81,12 @@ def below(root: int, spare: int = 0) -> list[int]:
 
 
 def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
-    """End the run: send TERM to the launcher's group first (torchrun passes it on to its workers), then TERM to each of
-    `members` (by default the processes with the mark), and KILL after `grace_s`. Stopped processes are resumed so that they
-    receive the signal. Return how many processes there were."""
+    """End the run and return the number of its processes.
+
+    Send TERM to the launcher's group first, because torchrun passes it on to its workers. Then send TERM to each of `members`
+    (by default the processes with the mark), and KILL after `grace_s`. Stopped processes are resumed so that they receive the
+    signal.
+    """
     find = members or (lambda: find_marked(job.folder))
     start_s = time.monotonic()
     remaining, looked_at = find(), start_s
@@ -111,13 +116,13 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Return whether a process has not ended; always False on macOS, where only a look at all processes shows that."""
+    """Return whether a process has not ended. On macOS, always return False: only a look at all processes shows that there."""
     fields = read_stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def signal_each(pids: list[int], number: int) -> None:
-    """Send a signal to each of these processes that is still there."""
+    """Send a signal to each of these processes that still exists."""
     for pid in pids:
         with suppress(OSError):
             os.kill(pid, number)

@@ -1,5 +1,8 @@
-"""The folder for temporary files of one run (TMPDIR): inside the job's folder, and removed after the run's last process. Also
-the cache folders of libraries, which all runs of the node share, next to the jobs."""
+"""Make the folder for temporary files of one run (TMPDIR), inside the job's folder. It is removed after the run's last process
+has ended.
+
+Also make the cache folders of libraries, which all runs of the node share, next to the jobs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from contextlib import suppress
 from gpucourse.remote.agent.job import Job, home
 
 MAX_PATH = 60
-"""Bytes. Programs put sockets below TMPDIR, with names of up to 40 bytes, and a socket's whole path has at most 103."""
+"""The most bytes in the path of TMPDIR. Programs make sockets there, with names of up to 40 bytes, and a socket's whole path
+may have at most 103 bytes."""
 
 LINKS = "/tmp/gpucourse-"  # noqa: S108 (only a link of ours, which is compared before it is used)
 
@@ -24,13 +28,13 @@ CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
     "GPUCOURSE_CACHE": "course",
 }
-"""The caches that libraries and exercises keep in the home folder from one run to the next: the variable that names each of
-them, and its folder below `cache`. They are removed with the lab."""
+"""The variable that names each cache, and the cache's folder below `cache`. Libraries and exercises keep these caches from one
+run to the next. They are removed with the lab."""
 
 
 def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
-    """Make a folder for each cache; return the variables that name these folders. A variable that is already set stays as it
-    is."""
+    """Make a folder for each cache, and return the variables that name these folders. Variables that are already set are left
+    out."""
     places = {name: os.path.join(home(), "cache", folder) for name, folder in CACHES.items() if name not in environ}
     for place in places.values():
         os.makedirs(place, 0o700, exist_ok=True)
@@ -38,8 +42,11 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
-    """Make the folder; return its path for the run. The path is a short link to the folder if the folder's own path is too long
-    for sockets, or contains a colon, at which lists of paths are split."""
+    """Make the folder and return its path for the run.
+
+    The result is a short link to the folder if the folder's own path is too long for sockets. It is also a link if the path
+    contains a colon, which separates paths in a list.
+    """
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
     if len(os.fsencode(folder)) <= max_length and os.pathsep not in folder:
@@ -53,8 +60,10 @@ def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """Return a path to the folder that PYTHONPATH does not split: a link in the run's folder if the folder's own path contains
-    a colon."""
+    """Return a path to the folder that PYTHONPATH does not split.
+
+    If the folder's own path contains a colon, the result is a link in the run's folder.
+    """
     if os.pathsep not in folder:
         return folder
     link = os.path.join(make(job), f".{os.path.basename(folder)}")
@@ -64,8 +73,8 @@ def avoid_colon(job: Job, folder: str) -> str:
 
 
 def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = MAX_PATH) -> str:
-    """Make the folder for jobs on several machines that share the job's folder. The short link to it must be shared as well, so
-    it is next to the jobs.
+    """Make the folder for jobs on several machines that share the job's folder. The short link must also be shared, so it is
+    next to the jobs.
 
     If even the link's path is too long, use a link in LINKS if `on_one_machine` returns True; otherwise return an empty string.
     """
@@ -75,7 +84,7 @@ def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = 
 
 
 def remove(job: Job, links: str = LINKS) -> None:
-    """Remove the folder with everything in it, and the links."""
+    """Remove the folder with its content, and the links to it."""
     for link in (link_of(job, links), link_of(job, links_nearby())):
         if _leads_to(link, job.path("tmp")):
             with suppress(FileNotFoundError):  # the process that removes the node removes the link as well
@@ -84,13 +93,15 @@ def remove(job: Job, links: str = LINKS) -> None:
 
 
 def links_nearby() -> str:
-    """Return the beginning of the path of a short link next to the jobs."""
+    """Return the path prefix for short links next to the jobs. The caller appends a name."""
     return os.path.join(home(), "tmp-")
 
 
 def link_of(job: Job, links: str = LINKS) -> str:
-    """Return the short path of the folder for temporary files, which is different for each job. The removal of a lab on
-    existing machines uses the same name (`remote/host_probe.py`)."""
+    """Return the path of the short link to a job's folder for temporary files. Each job has a different one.
+
+    The removal of a lab on existing machines uses the same name (`remote/host_probe.py`).
+    """
     import hashlib  # four milliseconds, which a job with a short path saves
 
     return links + hashlib.sha256(os.fsencode(job.folder)).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Starting a run exactly once, detached from the client."""
+"""Start a run exactly once, detached from the client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
-    """Start the run of `spec` and answer once it is running. A repeated request gets the answer to the first.
+    """Start the run of `spec` and answer once it is running. A repeated request gets the answer to the first request.
 
     The secrets reach the run's processes but no file. The oldest of the runs in `collected` are removed.
     """
@@ -63,7 +63,7 @@ def _earlier(job: Job) -> dict[str, Any]:
 
 
 def _detach(job: Job, spec: dict[str, Any], agent: str, lock: int) -> dict[str, Any]:
-    """Start the supervisor in its own session; it holds the lock from now on, and its first message is the answer."""
+    """Start the supervisor in its own session and return its first message. The supervisor holds the lock from now on."""
     reading, asking = os.pipe()
     listening, answering = os.pipe()
     argv = [sys.executable, "-I", "-S", agent, "supervise", job.run_id, str(lock)]

@@ -1,9 +1,10 @@
-"""The transfer of files from the node's store of uploads (`~/.gpucourse/store/<key>`, one file for each content) to the work
-folder of a run, and back.
+"""Copy files from the node's store of uploads (`~/.gpucourse/store/<key>`, one file for each content) to the work folder of a
+run.
 
-During a run, its work folder contains copies: a script may write to every file there, and nothing of that reaches the store.
-After the run, each large file that it left unchanged becomes a link to the store's own file, which is read-only. The disk
-therefore stores an unchanged file once, however many runs used it.
+A run's work folder contains copies, so a script may write to every file there without changing the store.
+
+After the run, each large file that it left unchanged becomes a link to the store's own file, which is read-only. So the disk
+stores an unchanged file once, however many runs used it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 from gpucourse.remote.agent.job import Job, JobRefused, home
 
 LINKED_FROM = 1 << 20
-"""Smaller files stay copies: they need little space."""
+"""Smaller files stay copies, because they need little space."""
 
 
 def lay_out(files: list[dict[str, Any]], folder: str) -> None:
-    """Make the work folder again from scratch: copy each file from the store to its own name."""
+    """Make the work folder from scratch. Copy each file from the store to its own name."""
     if os.path.lexists(folder):
         shutil.rmtree(folder)
     os.makedirs(folder, 0o700)
@@ -36,25 +37,29 @@ def lay_out(files: list[dict[str, Any]], folder: str) -> None:
 
 
 def read_upload_times(job: Job) -> dict[str, float]:
-    """Return when each uploaded file was put into the work folder, by its name."""
+    """Return the time at which each uploaded file was put into the work folder, by the file's name."""
     laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
     return {file["name"]: laid_out for file in _uploads(job)}
 
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
-    """Return whether an uploaded file has not been written to since the run began; False for a file that was not uploaded."""
+    """Return whether an uploaded file has not been written to since the run began. Return False for a file that was not
+    uploaded."""
     return laid_out is not None and find_last_change(os.lstat(path)) <= laid_out
 
 
 def find_last_change(info: os.stat_result) -> float:
-    """Return when a file was last written to. A program may set the time of the content back (`cp -p`, `tar`), but not that of
-    the inode; if the inode has other links, its time shows only when the last link was made."""
+    """Return when a file was last written to.
+
+    A program may set the time of the content back (`cp -p`, `tar`), but not the time of the inode. If the inode has other
+    links, its time only shows when the last link was made.
+    """
     return info.st_mtime if info.st_nlink > 1 else max(info.st_mtime, info.st_ctime)
 
 
 def share(job: Job) -> None:
-    """Replace the large files that an ended run left unchanged with links to the store. If links are not possible, the files
-    stay copies."""
+    """Replace the large files that an ended run left unchanged with links to the store. If links are impossible, keep the
+    copies."""
     work, upload_times = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
         name = file["name"]

@@ -1,4 +1,4 @@
-"""The supervisor of a run: it enforces the run's time limit, ends its remaining processes, and records how it ended. It needs
+"""The supervisor of a run. It enforces the run's time limit, ends its remaining processes, and records how it ended. It needs
 no client."""
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves th
 
 
 def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
-    """Start the run's command, answer on standard output that it runs (or why it does not), and stay until none of its
-    processes is left."""
+    """Start the run's command and stay until none of its processes is left.
+
+    The answer on standard output reports that the command runs, or why it does not run.
+    """
     wake = _wake_on_signals(job)
     reap.adopt_orphans()
     job.write("supervisor.pid", os.getpid())
@@ -75,7 +77,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
 
 
 def finish(job: Job, end: dict[str, Any]) -> None:
-    """Record how the run ended; the done marker comes last."""
+    """Record how the run ended. The file `done` is written last."""
     job.trim_logs(job.log_limit())
     if not end.get("later"):  # Slurm jobs that may still write to their copies
         store.share(job)
@@ -84,8 +86,11 @@ def finish(job: Job, end: dict[str, Any]) -> None:
 
 
 def settle(job: Job) -> bool:
-    """If the supervisor of the run has vanished (it was killed, or the node rebooted), end what is left of the run and record
-    that. Return True if it had vanished."""
+    """If the supervisor of the run has vanished, end the run's remaining processes and record that. Return whether it had
+    vanished.
+
+    A supervisor vanishes if it is killed or the node reboots.
+    """
     lock = job.lock() if job.state() == "lost" else None
     if lock is None:
         return False
@@ -98,7 +103,7 @@ def settle(job: Job) -> bool:
 
 
 def cancel(job: Job, grace_s: float) -> str:
-    """End the run and all of its processes; return its state. May be called repeatedly."""
+    """End the run and all of its processes, and return its state. This may be called repeatedly."""
     if job.state() == "absent":
         os.makedirs(job.folder, 0o700, exist_ok=True)
         _note_cancel(job, grace_s)
@@ -115,7 +120,7 @@ def cancel(job: Job, grace_s: float) -> str:
 
 
 def request_end(job: Job, grace_s: float) -> None:
-    """Ask the supervisor of a run that has begun to end it, without waiting."""
+    """Ask the supervisor of a run to end it, but do not wait. Do nothing if the run has not begun or has ended."""
     if not job.has("job.json") or job.has("done"):
         return
     _note_cancel(job, grace_s)
@@ -152,7 +157,7 @@ def _launch(job: Job, spec: dict[str, Any], agent: str) -> subprocess.Popen[byte
 
 
 def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: int) -> str:
-    """Wait and return `exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile keep the logs within their
+    """Wait for the end of the run, and return `exited`, `timed_out` or `cancelled`. Meanwhile, keep the logs within their
     limit."""
     limit = job.log_limit()
     while True:
@@ -169,8 +174,11 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
 
 
 def _wake_on_signals(job: Job) -> int:
-    """Return a descriptor that signals make readable, so that they end the wait. TERM (also from a node's shutdown) cancels the
-    run. No signal is ignored, because the run's own processes would inherit that."""
+    """Return a descriptor that becomes readable when a signal arrives, so that the signal ends a wait.
+
+    TERM, which a node's shutdown also sends, cancels the run. No signal is ignored, because the run's own processes would
+    inherit that.
+    """
     listen, say = os.pipe()
     os.set_blocking(say, False)
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)

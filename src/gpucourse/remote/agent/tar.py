@@ -1,4 +1,4 @@
-"""Writing a tar as a stream: outputs on a node, uploads on the learner's computer."""
+"""Write a tar as a stream: outputs on a node, uploads on the learner's computer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ PIECE = 1 << 18
 
 
 def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Iterator[bytes]:
-    """Yield a tar of these members in pieces of a suitable size. The content of each member must have exactly the size in its
-    header. A member is requested only after the members before it were read."""
+    """Yield a tar of these members in pieces of a suitable size. A member is requested only after earlier members were read.
+
+    The content of each member must have exactly the size in its header.
+    """
     buffer = bytearray()
     for member, content in members:
         header = member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
@@ -25,8 +27,11 @@ def write_tar(members: Iterable[tuple[tarfile.TarInfo, Iterable[bytes]]]) -> Ite
 
 
 def make_member(name: str, size: int, info: os.stat_result | None = None) -> tarfile.TarInfo:
-    """Return the header of a file; with `info`, it also contains whether the file is executable and, to the nanosecond, when it
-    was changed."""
+    """Return the header of a file.
+
+    `info`: the file's status. With it, the header also says whether the file is executable and when it was changed, to the
+    nanosecond.
+    """
     member = tarfile.TarInfo(name)
     member.size = size
     if info is not None:

@@ -54,7 +54,7 @@ def test_pack_keeps_to_the_limit_of_all_files(work: Path, monkeypatch: pytest.Mo
     (work / "large").write_bytes(bytes(2000))
     names, reasons = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
-    assert reasons == {"large": "with it the outputs of this node would exceed 1000 B (output_limit)"}
+    assert reasons == {"large": "with it, the outputs of this node would exceed 1000 B (output_limit)"}
 
 
 def test_pack_keeps_to_the_number_of_files(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

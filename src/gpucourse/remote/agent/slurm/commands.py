@@ -1,4 +1,4 @@
-"""Slurm's commands on this node: how they are started, what their errors mean, and what they print about the cluster."""
+"""Start Slurm's commands on this node, understand their errors, and read their output about the cluster."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _DROPPED = re.compile(
 
 
 class Controller(JobRefused):
-    """Slurm refused, or did not answer; `message` contains its own words."""
+    """Slurm refused, or did not answer. `message` contains Slurm's own words."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "slurm")
 
 
 class UnknownJob(Controller):
-    """Slurm has forgotten the job that it was asked about."""
+    """Slurm has no record of the job in the request."""
 
 
 def ask(
@@ -43,10 +43,10 @@ def ask(
     munge: str = _MUNGE,
     variables: Mapping[str, str] = NOTHING,
 ) -> str:
-    """Return the output of one of Slurm's commands. `munge` is the socket of the munge daemon that the command uses;
-    `variables` are added to its environment.
+    """Return the output of one of Slurm's commands. Raises Controller with the error message, or UnknownJob.
 
-    Raises Controller with the error message, or UnknownJob.
+    `munge`: the socket of the munge daemon that the command uses.
+    `variables`: variables to add to the command's environment.
     """
     if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a message
         raise Controller(f"munged is gone: no process listens at {munge}")
@@ -73,8 +73,11 @@ def ask(
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for Slurm's commands. It contains what the login sets for jobs (an account, a QoS, a partition)
-    and the user's real home, but no variable that moves a job's output or folder, or changes what the commands print."""
+    """Return the environment for Slurm's commands.
+
+    It contains the login's settings for jobs (an account, a QoS, a partition) and the user's real home. Variables that move a
+    job's output or folder, or change the commands' output, are left out.
+    """
     variables = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
     if "SLURM_JOB_ID" in os.environ:  # the shell itself runs in a job, which these variables describe
         variables = {name: value for name, value in variables.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
@@ -84,8 +87,7 @@ def environment() -> dict[str, str]:
 
 
 def describe_cluster() -> dict[str, Any]:
-    """Return what the cluster has: each partition with its nodes, and which partition the login sets for sbatch and for
-    srun."""
+    """Return each partition of the cluster with its nodes, and the partitions that the login sets for sbatch and for srun."""
     partitions: dict[str, dict[str, Any]] = {}
     for node in list_nodes():
         name, default, is_open = node.pop("partition"), node.pop("default"), node.pop("open")
@@ -103,7 +105,7 @@ def list_nodes(*options: str) -> list[words.Row]:
 
 
 def show_queue() -> str:
-    """Return the queue of this user as squeue shows it, with the command that showed it."""
+    """Return this user's queue as squeue prints it, below the squeue command itself."""
     return f"$ squeue -u {user_name()}\n{ask('squeue', '-u', user_name())}"
 
 
@@ -113,13 +115,12 @@ def user_name() -> str:
 
 
 def host() -> str:
-    """Return the name of this machine, as Slurm names machines."""
+    """Return the name of this machine, in the form that Slurm uses."""
     return socket.gethostname().split(".")[0]
 
 
 def _is_munged_gone(munge: str) -> bool:
-    """Return whether munged left its socket behind and no longer answers there. A missing or different socket proves
-    nothing."""
+    """Return whether munged has left its socket behind and no longer answers. A missing or different socket proves nothing."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(1.0)
         try:

@@ -1,6 +1,6 @@
-"""Sending the logs of a run under Slurm from the shared folder, and asking Slurm now and then about its state.
+"""Send the logs of a run under Slurm from the shared folder, and ask Slurm now and then about the run's state.
 
-No process of ours stays on the node that accepts jobs: this one lives as long as the connection of its request.
+No process of ours stays on the node that accepts jobs: this process ends with the connection of its request.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 
 FIRST_S, MAX_PAUSE_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
-"""The pauses between two questions to Slurm: the first, the longest, and the one after a job has begun a log or noted its
-end."""
+"""The pauses between two questions to Slurm: the first pause, the longest pause, and the pause after a job has begun a log or
+recorded its end."""
 
 _LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
@@ -29,8 +29,10 @@ _RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
 
 
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
-    """Send every byte of every log from its offset on (by `node/rank`, or `node/-` for a launcher), then how the ranks and the
-    run ended."""
+    """Send every byte of every log from its offset, then how the ranks and the run ended.
+
+    `offsets`: the keys are `node/rank`, or `node/-` for a launcher.
+    """
     jobs.recover(job)
     line, owners = Line(out), _Owners(job)
     logs = LogStreams(job, offsets, line)
@@ -56,8 +58,10 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
 
 
 class _Questions(threading.Thread):
-    """A thread that asks Slurm about the run: soon again after a change, and less and less often without one. Commands wait for
-    a controller that is down, and the logs must not wait for them."""
+    """A thread that asks Slurm about the run: soon after a change, and less and less often without one.
+
+    Slurm's commands wait for a controller that is down. The logs must not wait for them.
+    """
 
     def __init__(self, job: Job) -> None:
         super().__init__(name="slurm", daemon=True)
@@ -77,8 +81,10 @@ class _Questions(threading.Thread):
             self.fault = fault
 
     def _wait_for_write(self, seconds: float) -> bool:
-        """Wait until a job begins a log or notes its end, because Slurm will then report it in a moment; wait at most
-        `seconds`. Return whether that happened."""
+        """Wait until a job begins a log or records its end, but at most `seconds`. Return whether that happened.
+
+        Slurm reports such a change a moment later.
+        """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
@@ -91,7 +97,7 @@ class _Questions(threading.Thread):
 
 
 class _Owners:
-    """Finds out which node and rank a log belongs to."""
+    """A finder of the node and the rank that a log belongs to."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._here = job, commands.host()
@@ -99,8 +105,8 @@ class _Owners:
         self._is_spread, self._ranks = request["spread"], request["ranks"] or 1
 
     def find(self, names: list[str], *, at_last: bool) -> Iterator[tuple[str, str, int | None]]:
-        """Yield the name, the node and the rank (None: the launcher) of each of these files that is a log and whose node is
-        known."""
+        """Yield the name, the node and the rank of each of these files that is a log and whose node is known. The rank of a
+        launcher is None."""
         rows = {row["job"]: row for row in self._read_rows()} if names else {}
         for name in names:
             owner = self._find_owner(name, rows, at_last=at_last)
@@ -113,9 +119,11 @@ class _Owners:
         return rows
 
     def _find_owner(self, name: str, rows: dict[str, Row], *, at_last: bool) -> tuple[str, int | None] | None:
-        """Return the node and the rank of a log; None for a file that is not a log, or while its node is not known. Slurm names
-        the file after the host. If several nodes share this host, Slurm's list of the job's nodes decides; if there is no list
-        even `at_last`, the log belongs to the node that sends it."""
+        """Return the node and the rank of a log. Return None if the file is not a log, or while its node is unknown.
+
+        Slurm names the file after the host. If several nodes share this host, Slurm's list of the job's nodes decides. If there
+        is no list even `at_last`, the log belongs to the node that sends it.
+        """
         if name == "launcher.log":
             return "", None
         match = _JOB_LOG.match(name) or _RANK_LOG.match(name)

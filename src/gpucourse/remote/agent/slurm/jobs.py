@@ -1,4 +1,4 @@
-"""The jobs of a run: those that were submitted, and those that its own jobs submitted from within its folder."""
+"""The jobs of a run: its submitted jobs, and further jobs that these submitted from within the run's folder."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from gpucourse.remote.agent.slurm import commands, words
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LATER_JOBS = 1000
-"""The limit for later jobs that are reported."""
+"""The most later jobs that are reported."""
 
 WATCH = "watch"
-"""The lock of the process that asks Slurm about a run, so that a change is reported once."""
+"""The lock that only one process at a time holds to ask Slurm about a run, so that each change is reported only once."""
 
 
 def read_request(job: Job) -> Row:
-    """Return what was requested of Slurm for this run."""
+    """Return the request to Slurm for this run."""
     request: Row = job.read("slurm.json").get("slurm", {})
     return request
 
 
 def list_submitted_jobs(job: Job) -> list[Row]:
-    """Return the submitted jobs. Each has an `id`, a `file`, the number of its `tasks` (0: no array) or their `numbers`, and
-    `asked`, which says whether the exercise itself requested its end."""
+    """Return the submitted jobs, with these fields.
+
+    `id`: the job's number.
+    `file`: the name of the file that was submitted.
+    `tasks`: the number of tasks of an array, or 0 if there is no array.
+    `numbers`: the numbers of the tasks, if they are not 0, 1, 2 and so on.
+    `asked`: whether the exercise itself cancelled the job.
+    """
     submitted: list[Row] = job.read("jobs.json").get("jobs", [])
     return submitted
 
@@ -41,8 +47,7 @@ def recover(job: Job) -> None:
 
 
 def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
-    """Record the jobs that Slurm has for this run's folder and that are missing in the run's list, because a submission was cut
-    short."""
+    """Record jobs for this run's folder that Slurm lists but the run's own list lacks, because a submission was interrupted."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
     for queued in list_queued_jobs(job):
         if queued["job"] in submitted:
@@ -53,7 +58,7 @@ def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
 
 
 def make_rows(job: Job) -> list[Row]:
-    """Return one row for each job, or task of an array, as it is before anything is known about it."""
+    """Return one row for each job, or for each task of an array, before anything is known about it."""
     rows: list[Row] = []
     for submitted in list_submitted_jobs(job):
         tasks = submitted["numbers"] or range(submitted["tasks"])
@@ -64,14 +69,16 @@ def make_rows(job: Job) -> list[Row]:
 
 
 def list_later_jobs(job: Job) -> list[Row]:
-    """Return the jobs that this run's own jobs submitted and that have not ended, each with its number, name and state."""
+    """Return the number, name and state of each job that this run's own jobs submitted and that has not ended."""
     submitted = {entry["id"] for entry in list_submitted_jobs(job)}
     return [queued for queued in list_queued_jobs(job, with_ended=False) if queued["job"] not in submitted][:MAX_LATER_JOBS]
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return the jobs that Slurm has for this run's folder and the folders below it; include jobs that have ended only if
-    `with_ended` is set."""
+    """Return Slurm's jobs for this run's folder and the folders below it.
+
+    `with_ended`: also return jobs that have ended.
+    """
     root = os.path.join(os.path.realpath(job.folder), "")
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():

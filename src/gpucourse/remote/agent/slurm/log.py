@@ -1,5 +1,4 @@
-"""Lines that are added to a run's logs: one for every change of a job, in plain words, with what to type next; and the error
-file that a batch file names."""
+"""Add lines to a run's logs: a line in plain words for every change of a job, and the content of the job's error file."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ from gpucourse.remote.agent.slurm.jobs import read_request
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LINES = 32
-"""If a run has more jobs than this, not every job has its own lines."""
+"""If a run has more jobs than this, some jobs get no lines of their own in the log."""
 
 MAX_ERROR_BYTES = 1 << 20
-"""How many bytes from the end of an error file are added to a log; the file itself is collected unchanged."""
+"""The most bytes from the end of an error file that are added to a log. The file itself is collected unchanged."""
 
 _INDENT = " " * 9  # below the text that follows the time
 _LOG_END_BYTES = 64 << 10
@@ -34,13 +33,13 @@ def add_line(job: Job, text: str) -> None:
 
 
 def note(job: Job, first: str, *details: str) -> None:
-    """Add a sentence with its time, and more lines below it."""
+    """Add a sentence with the current time, and more lines below it."""
     add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in details)]))
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
-    """Write what changed: a line for each job or, if there are many jobs, a line for each failed job, and how many jobs are in
-    each state."""
+    """Write a line for each job that changed. If there are many jobs, write only a line for each failed job, and the number of
+    jobs in each state."""
     pairs = list(zip(old_rows, new_rows))  # `strict` is not in Python 3.7
     if len(new_rows) <= MAX_LINES:
         for old, new in pairs:
@@ -55,13 +54,13 @@ def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
 
 
 def note_silence(job: Job, message: str) -> None:
-    """Write that Slurm does not answer, in its own words, and what to type."""
+    """Write that Slurm does not answer, with Slurm's own words and the command to type."""
     advice = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
     note(job, f"Slurm does not answer: {' '.join(message.split())[:300]}", f"{advice}gpucourse deploy {_module(job)}")
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
-    """If a job ran and failed and none of its output arrived here, write that it could not write here."""
+    """If a job ran and failed and none of its output arrived here, write that its machine may not share this folder."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     silent_failures = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
     row = next(silent_failures, None)
@@ -75,7 +74,7 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
 
 
 def _note_change(job: Job, old: Row, new: Row) -> None:
-    """Write a line if a job's state has changed, or the reason why it waits."""
+    """Write a line if a job's state, or its reason for waiting, has changed."""
     old_state, new_state, name = old["state"], new["state"], f"job {new['job']}"
     reason = new.get("reason") or ""
     if words.phase(old_state) == words.RUNNING and words.phase(new_state) == words.WAITING:
@@ -141,7 +140,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
 
 
 def _is_preempted(job: Job, row: Row) -> bool:
-    """Return whether a log of the job shows that Slurm ended this start of the job for a job of higher priority."""
+    """Return whether a log of the job shows that Slurm ended it for a job of higher priority, since its latest start."""
     for name in os.listdir(job.path("logs")):
         if name.startswith(f"{row['job']}-"):
             with open(job.path("logs", name), "rb") as log:
@@ -153,7 +152,10 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return which of these nodes accept no jobs, in Slurm's words; empty if all do, or if Slurm does not answer."""
+    """Return the nodes among these that accept no jobs, in Slurm's words.
+
+    Return an empty string if all of them accept jobs, or if Slurm does not answer.
+    """
     try:
         rows = commands.list_nodes("-n", nodes)
     except commands.Controller:
@@ -173,8 +175,8 @@ def _module(job: Job) -> str:
 
 
 def add_error_files(job: Job, rows: list[Row]) -> None:
-    """Add the error file of every job to that job's log, once. If the file is missing or is not a regular file, add a line
-    about that."""
+    """Add every job's error file to the job's log, but only once. If it is missing or is not a regular file, add a line about
+    that."""
     patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
     first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:
@@ -191,8 +193,10 @@ def add_error_files(job: Job, rows: list[Row]) -> None:
 
 
 def make_glob(pattern: str, number: str) -> str:
-    """Return a glob for the names that sbatch's pattern may mean: the job's number is known (12, or 12_3 for a task of an
-    array); `*` replaces the rest."""
+    """Return a glob for the file names that sbatch's pattern may mean.
+
+    `number`: the job's number, such as 12, or 12_3 for a task of an array. A `*` replaces every unknown part.
+    """
     array, _, task = number.partition("_")
     values = {"A": array, "a": task} if task else {"A": array, "j": array}
     result, place = "", 0
@@ -205,7 +209,7 @@ def make_glob(pattern: str, number: str) -> str:
 
 
 def make_error_folder(job: Job, pattern: str) -> None:
-    """Make the folder of an error file in the work folder: without it, Slurm ends the job at once."""
+    """Make the folder of an error file in the work folder. Without this folder, Slurm ends the job at once."""
     parts = pattern.split("/")[:-1]
     fixed = [part for place, part in enumerate(parts) if "%" not in "".join(parts[: place + 1])]
     if fixed and not os.path.isabs(pattern) and ".." not in parts:
@@ -232,7 +236,7 @@ def _add_error_file(path: str, log: str) -> None:
 
 
 def _append(log: str, line: str, text: bytes = b"") -> None:
-    """Add a line of ours to the log, and text below it. The log's last line may lack its line break."""
+    """Add a line of ours to the log, and text below it. A line break comes first, because the log's last line may lack one."""
     with open(log, "ab") as target:
         target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
         target.write(text if not text or text.endswith(b"\n") else text + b"\n")

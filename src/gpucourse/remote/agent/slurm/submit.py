@@ -1,4 +1,4 @@
-"""Submitting a run to Slurm exactly once, even if the answer was lost or this process was killed between two files."""
+"""Submit a run to Slurm exactly once, even if the answer was lost or this process was killed between two files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _NEXT_S = 5.0
 
 
 def submit(spec: Row) -> Row:
-    """Submit the files of `spec` in their order. If the request is repeated, submit only the files that the first request did
-    not.
+    """Submit the files of `spec` in their order. A repeated request submits only files that were not submitted before.
 
-    Jobs get the environment in `spec`; its secrets are written to no file here. The oldest of the runs in `collected` are
+    Jobs get the environment in `spec`, whose secrets are written to no file here. The oldest of the runs in `collected` are
     removed.
     """
     job = Job(spec["run_id"])
@@ -55,8 +54,8 @@ def submit(spec: Row) -> Row:
 
 
 def describe_session(job: Job) -> Row:
-    """Return the job of a terminal: its row, how many GPUs Slurm holds for it right now, the folder that its shell starts in,
-    and where it puts temporary files."""
+    """Return a terminal's job: its row, the number of GPUs that Slurm holds for it now, the shell's folder, and its temporary
+    folders."""
     jobs.recover(job)
     rows = look(job)
     running = [row["job"] for row in rows if words.phase(row["state"]) == words.RUNNING]
@@ -97,8 +96,10 @@ def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
 
 
 def _export_too(variables: dict[str, str]) -> dict[str, str]:
-    """Return the variables of a run. If the login lists the variables that sbatch exports and the list lacks these, also return
-    an extended list."""
+    """Return the variables of a run.
+
+    If the login lists the variables that sbatch exports, and the list lacks some of these, also return an extended list.
+    """
     names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
     if "ALL" in names:
         return variables
@@ -107,11 +108,9 @@ def _export_too(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _make_places(job: Job) -> dict[str, str]:
-    """Return the folders for the jobs' temporary files, below the run's folder, and for the files that libraries keep from one
-    run to the next.
+    """Return the jobs' folder for temporary files, which is below the run's folder, and their cache folders.
 
-    If no path to the folder for temporary files is short enough for sockets, the jobs use the folder that the cluster sets for
-    them.
+    If no path to the temporary folder is short enough for sockets, the jobs use the folder that the cluster sets for them.
     """
     places = scratch.make_caches(commands.environment())
     temporary = scratch.make_shared(job, _is_on_one_machine)
@@ -126,10 +125,10 @@ def _is_on_one_machine() -> bool:
 
 
 def _show_queue(job: Job, *, cancel_last: bool) -> None:
-    """Record the queue as soon as every waiting job has a reason, then cancel the last job if `cancel_last` is set.
+    """Record the queue as soon as every waiting job has a reason. Then cancel the last job if `cancel_last` is set.
 
-    For a second after sbatch, no job has a reason, and for another second, none is next in line. On a cluster that others use,
-    the next job may be theirs, so the wait for a job that is next is shorter.
+    For a second after sbatch, no job has a reason, and for another second, no job is next in line. If other users share the
+    cluster, the next job may be theirs, so this second wait is short.
     """
     start_s, nap = time.monotonic(), 0.1
     while True:
@@ -154,7 +153,7 @@ def _show_queue(job: Job, *, cancel_last: bool) -> None:
 
 
 def _cancel_last(job: Job, rows: list[Row]) -> None:
-    """Cancel the last job, as the exercise requires: that is not a failure of the run."""
+    """Cancel the last job, as the exercise requires. This is not a failure of the run."""
     *earlier_jobs, last_job = jobs.list_submitted_jobs(job)
     job.write("jobs.json", {"jobs": [*earlier_jobs, dict(last_job, asked=True)]}, flush=True)
     with job.holding(jobs.WATCH):

@@ -1,4 +1,4 @@
-"""Watching a run under Slurm: one question at a time, every change reported once, and the end recorded."""
+"""Watch a run under Slurm: ask one question at a time, report every change once, and record the end."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _RANK_NOTE = re.compile(
 
 
 def look(job: Job) -> list[Row]:
-    """Return the rows as they are now. When the last job has ended, record how the run ended.
+    """Return the current rows. When the last job has ended, record how the run ended.
 
-    If Slurm does not answer, return the rows of the last look. That is reported once, and once more when Slurm answers again.
+    If Slurm does not answer, return the rows of the last look. The log reports this once, and reports once when Slurm answers
+    again.
     """
     with job.holding(jobs.WATCH):
         if job.has("done"):
@@ -67,7 +68,7 @@ def state(job: Job) -> str:
 
 
 def describe_state(job: Job) -> Row:
-    """Return the state of the run after a look, and how it ended if it has."""
+    """Return the state of the run after a look, and how the run ended if it has ended."""
     jobs.recover(job)
     look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
@@ -75,15 +76,15 @@ def describe_state(job: Job) -> Row:
 
 
 def describe_later_jobs(job: Job) -> Row:
-    """Return the later jobs as they are now. When the last of them has ended, remove the folder for temporary files."""
-    later_jobs = jobs.list_later_jobs(job)
-    if job.has("done") and not later_jobs:
+    """Return the current state of the later jobs. When the last of them has ended, remove the folder for temporary files."""
+    later = jobs.list_later_jobs(job)
+    if job.has("done") and not later:
         scratch.remove(job)
     return {"jobs": later_jobs}
 
 
 def request_end(job: Job) -> list[str]:
-    """Cancel the run's jobs with scancel, without waiting for their end; return the jobs that had not ended."""
+    """Cancel the run's jobs with scancel, but do not wait for their end. Return the jobs that had not ended."""
     jobs.recover(job)
     if not job.has("cancelled"):
         job.write("cancelled", {})
@@ -97,8 +98,10 @@ def request_end(job: Job) -> list[str]:
 
 
 def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
-    """Wait until Slurm reports that every job for which `request_end` was called has ended, and end the jobs that these
-    submitted; return the state. Raises Controller if they do not end."""
+    """Wait until every job in `cancelled` has ended, then end the jobs that these submitted. Return the state of the run.
+
+    Raises Controller if a job does not end.
+    """
     deadline = time.monotonic() + proof_s
     rows: list[Row] = []
     for _ in _nap_until(deadline):
@@ -107,11 +110,11 @@ def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
             _cancel_later_jobs(job, deadline)
             return state(job)
     remaining = ", ".join(f"{row['job']} is {row['state']}" for row in rows if not words.is_over(row))
-    raise commands.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {remaining}")
+    raise commands.Controller(f"scancel was accepted, but after {proof_s:g} s Slurm still says: {remaining}")
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> None:
-    """End the jobs that an ended run's jobs had submitted, and those that these submit meanwhile."""
+    """End the jobs that an ended run's jobs have submitted, and those that these submit in the meantime."""
     end = job.read("exit.json")
     if not end.get("later"):
         return
@@ -123,10 +126,10 @@ def _cancel_later_jobs(job: Job, deadline: float) -> None:
             job.write("exit.json", dict(end, later=[]), flush=True)
             scratch.remove(job)
             return
-        if set(later_jobs) - cancelled:
-            _scancel(job, later_jobs)
-            cancelled.update(later_jobs)
-    raise commands.Controller(f"scancel was accepted, and Slurm still has: {', '.join(later_jobs)}")
+        if set(later) - cancelled:
+            _scancel(job, later)
+            cancelled.update(later)
+    raise commands.Controller(f"scancel was accepted, but Slurm still lists: {', '.join(later)}")
 
 
 def _scancel(job: Job, numbers: list[str]) -> None:
@@ -145,8 +148,8 @@ def _nap_until(deadline: float) -> Iterator[None]:
 
 
 def _query_rows(job: Job, old_rows: list[Row]) -> list[Row]:
-    """Return the rows with Slurm's current answer. For jobs that Slurm has forgotten, use the answer of the accounting or the
-    job's own note."""
+    """Return the rows with Slurm's current answer. If Slurm has forgotten a job, the accounting or the job's own note replaces
+    the answer."""
     open_rows = [row for row in old_rows if not words.is_over(row)]
     if not open_rows:
         return old_rows
@@ -188,7 +191,7 @@ def _ask_accounts(numbers: list[str]) -> dict[str, Row]:
 
 
 def _ask_details(numbers: list[str]) -> dict[str, Row]:
-    """Return scontrol's answer about these jobs, without those that it has forgotten."""
+    """Return scontrol's answer about these jobs. Jobs that it has forgotten are left out."""
     details: dict[str, Row] = {}
     for number in numbers:
         try:
@@ -199,8 +202,10 @@ def _ask_details(numbers: list[str]) -> dict[str, Row]:
 
 
 def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
-    """Return scontrol's answer about tasks of arrays that squeue did not name. While tasks wait, squeue leaves out the last
-    task of an array with a step, and all tasks that do not fit into its line."""
+    """Return scontrol's answer about tasks of arrays that squeue did not name.
+
+    While tasks wait, squeue leaves out the last task of an array with a step, and all tasks that do not fit into its line.
+    """
     tasks = [row for row in missing if "_" in row["job"]]
     details = _ask_details(_list_numbers(tasks))
     answers = {row["job"]: details.get(row["job"]) or details.get(row["job"].partition("_")[0]) for row in tasks}
@@ -209,7 +214,10 @@ def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
 
 
 def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
-    """Return only the jobs of this run: a cluster that was set up again counts from 1, and reuses a number for another user."""
+    """Return only the jobs of this run.
+
+    A cluster that was set up again counts from 1, and may give the number of a job to another user's job.
+    """
     handed_in = os.stat(job.path("jobs.json")).st_mtime
     younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
     if not younger:
@@ -219,7 +227,7 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
-    """Return how a job ended, according to the note that it left; FORGOTTEN if it left none. The note does not show who sent a
+    """Return how a job ended according to its own note, or FORGOTTEN if it left none. The note does not show who sent a
     signal."""
     try:
         with open(job.path("ended-" + job_id)) as file:
@@ -230,7 +238,7 @@ def _read_end_note(job: Job, job_id: str) -> Row:
 
 
 def _add_details(rows: list[Row]) -> list[Row]:
-    """Return the rows with exit codes, restarts and durations, which squeue does not show."""
+    """Add to the rows the exit codes, restarts and durations, which squeue does not show."""
     details = _ask_details(_list_numbers(rows))
     full_rows = []
     for row in rows:
@@ -249,7 +257,7 @@ def _add_details(rows: list[Row]) -> list[Row]:
 
 
 def _summarize_end(job: Job, rows: list[Row]) -> Row:
-    """Return how the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
+    """Return how the whole run ended: the gravest end of its jobs. Jobs that the exercise itself cancelled do not count."""
     # A shell ends with the code of its last command, which shows nothing about the session.
     fine = ("COMPLETED", "FAILED") if jobs.read_request(job).get("session") else ("COMPLETED",)
     failed_rows = [row for row in rows if not row["asked"] and row["state"] not in fine]
@@ -263,7 +271,7 @@ def _summarize_end(job: Job, rows: list[Row]) -> Row:
 
 
 def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
-    """Return how each process ended, as far as Slurm shows it: the jobs themselves, or the tasks that srun names."""
+    """Return how each process ended, as far as Slurm shows it. A process is a job, or a task of srun."""
     request, now = jobs.read_request(job), time.time()
     if request.get("session"):
         return []
@@ -287,7 +295,7 @@ def _list_ranks(job: Job, rows: list[Row]) -> list[Row]:
 
 
 def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
-    """Return the tasks that failed according to srun, in the order of the jobs' logs."""
+    """Return the tasks that failed according to srun, in the order of the logs' names."""
     failed_tasks = []
     for name in sorted(os.listdir(job.path("logs"))):
         if name.endswith(".out"):
@@ -297,8 +305,11 @@ def _read_failed_tasks(job: Job) -> list[tuple[int, int, str]]:
 
 
 def _read_rank_notes(job: Job, *, is_killed: bool) -> list[Row]:
-    """Return each end of each rank that torchrun started: `ranks/RANK-RESTART` contains code, node and time. With `is_killed`,
-    a rank that has begun and whose end was not recorded counts as killed with its job."""
+    """Return each end of each rank that torchrun started, from `ranks/RANK-RESTART`, which contains the code, the node and the
+    time.
+
+    `is_killed`: whether a rank without a recorded end counts as killed with its job.
+    """
     ends: list[Row] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")
@@ -311,7 +322,7 @@ def _read_rank_notes(job: Job, *, is_killed: bool) -> list[Row]:
 
 
 def _epoch(moment: str | None) -> float | None:
-    """Return one of Slurm's times as seconds since the epoch; None if the text is not a time."""
+    """Return one of Slurm's times as seconds since the epoch, or None if the text is not a time."""
     try:
         return time.mktime(time.strptime(moment or "", "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
@@ -319,6 +330,6 @@ def _epoch(moment: str | None) -> float | None:
 
 
 def _find_last_note(job: Job, rows: list[Row]) -> float:
-    """Return when the last job recorded its end; the current time if a job could not."""
+    """Return the time at which the last job recorded its end, or the current time if a job could not record it."""
     times = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
     return max(times) if times and len(times) >= len(rows) else time.time()

@@ -1,6 +1,7 @@
-"""The meaning of Slurm's words, in one table, and the parsing of its answers. Pure: it is tested against recorded answers.
+"""The meaning of Slurm's words, in one table, and the parsing of its answers. Every function is pure, and is tested against
+recorded answers.
 
-A word that is not in the table stays as it is: its phase is `unknown`, and Slurm is asked again.
+A word that is not in the table stays as it is. Its phase is `unknown`, and Slurm is asked again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Dict
 
 Row = Dict[str, Any]
-"""One job, or one task of an array: a row of the record."""
+"""A row of the record: one job, or one task of an array."""
 
 WAITING, RUNNING, ENDED, UNKNOWN = "waiting", "running", "ended", "unknown"
 
@@ -49,19 +50,19 @@ STATES = {
 }
 
 AT_WORK = ("idle", "mixed", "allocated", "completing", "planned")
-"""The states of a healthy node: a lab that is deployed again may have jobs."""
+"""The states of a healthy node. It may be running jobs, for example when a lab is deployed again."""
 NODE_FLAGS = "-+$^@#%!~"
 """The flags that sinfo adds at the end of a state (24.11: `mixed-`, planned for a job), except `*`, which means that the node
 does not answer."""
 
 FAILED_START = "launch failed requeued held"
 SIGNALLED = "a signal ended it"
-"""Our own reason for a job whose note says that a signal ended it. Slurm has forgotten whether that was its time limit or a
+"""Our own reason for a job whose note says that a signal ended it. Slurm has forgotten whether this was the time limit or
 scancel."""
 
 # The reason why a job waits, in plain words. A reason that is not here is shown as it is.
 REASONS = {
-    "Resources": "it is the next one, and not enough nodes or GPUs are free",
+    "Resources": "it is next in line, but not enough nodes or GPUs are free",
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
     "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
@@ -86,14 +87,13 @@ HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state
 
 UNKNOWN_JOB = "Invalid job id"
 QUEUE = "%i|%T|%r|%N|%V|%S|%e"
-"""The format for squeue -o: stable in every version, while the output of --json changes."""
+"""The format for squeue -o. It is the same in every version, unlike the output of --json."""
 
 ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 NODES = "%N|%P|%T|%G|%c|%a|%E"
 
 MAX_RANGE = 10_000
-"""The limit for the numbers that are read from one range: a script can print any line, and a hostile node can name any
-nodes."""
+"""The most numbers that are read from one range, because a script can print any line, and a hostile node can name any nodes."""
 
 _TASK_FAILED = re.compile(
     r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"
@@ -102,7 +102,7 @@ _SIGNALS = {"Killed": 9, "Terminated": 15, "Aborted": 6, "Segmentation fault": 1
 
 
 def phase(state: str) -> str:
-    """Return `waiting`, `running`, `ended`, or `unknown` for a word that is not in the table."""
+    """Return `waiting`, `running` or `ended`, or `unknown` for a word that is not in the table."""
     return STATES.get(state, (UNKNOWN, ""))[0]
 
 
@@ -117,12 +117,12 @@ def is_over(row: Row) -> bool:
 
 
 def explain_reason(reason: str) -> str:
-    """Return a reason for waiting in plain words; empty if the table has none."""
+    """Return a reason for waiting in plain words, or an empty string if it is not in the table."""
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 
 
 def queue(text: str) -> dict[str, Row]:
-    """Parse the output of squeue with the format QUEUE; return one row for each job, by the job's number (`12`, or `7_3` for a
+    """Parse the output of squeue with the format QUEUE. Return a row for each job, by its number (`12`, or `7_3` for a
     task)."""
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
@@ -133,8 +133,10 @@ def queue(text: str) -> dict[str, Row]:
 
 
 def details(text: str) -> dict[str, Row]:
-    """Parse the output of `scontrol show job -o`: one line for each job or task of an array. The array's own line covers its
-    waiting tasks."""
+    """Parse the output of `scontrol show job -o`, with one line for each job or task of an array.
+
+    The array's own line describes its waiting tasks.
+    """
     jobs: dict[str, Row] = {}
     for line in text.splitlines():
         fields = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
@@ -167,8 +169,8 @@ def accounts(text: str) -> dict[str, Row]:
 
 
 def nodes(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -N -o NODES`: a row for each node of each partition; a default partition ends with a
-    star."""
+    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. A default partition ends with
+    a star."""
     return [
         {
             "name": row["name"],
@@ -185,7 +187,7 @@ def nodes(text: str) -> list[Row]:
 
 
 def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = False) -> Iterator[Row]:
-    """Yield the fields of each line by their names; lines with another number of fields are left out."""
+    """Yield the fields of each line by their names. Lines with another number of fields are left out."""
     for line in text.splitlines():
         fields = line.split("|", len(names) - 1 if last_may_have_bars else -1)
         if len(fields) == len(names):
@@ -193,14 +195,16 @@ def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = F
 
 
 def usable(state: str) -> bool:
-    """Return whether a node in this state of sinfo accepts jobs, now or once its current jobs have ended. `*` means that it
-    does not answer."""
+    """Return whether a node in this state of sinfo accepts jobs, now or once its current jobs have ended.
+
+    A `*` means that the node does not answer.
+    """
     # A node is `unknown` for some seconds after the controller has started.
     return not state.endswith("*") and state.rstrip(NODE_FLAGS) in (*AT_WORK, "reserved", "unknown")
 
 
 def gpus(gres: str) -> int:
-    """Return how many GPUs there are in `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100`."""
+    """Return the number of GPUs in a text such as `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100`."""
     total = 0
     for part in re.sub(r"\([^)]*\)", "", gres).split(","):
         words = part.split(":")
@@ -210,12 +214,12 @@ def gpus(gres: str) -> int:
 
 
 def count_held_gpus(text: str) -> int:
-    """Return how many GPUs a job holds over all its nodes, from the output of `scontrol -d show job -o`."""
+    """Return the number of GPUs that a job holds on all its nodes, from the output of `scontrol -d show job -o`."""
     return sum(int(count) for count in re.findall(r" GRES=gpu(?::[A-Za-z][^:\s(]*)?:(\d+)", text))
 
 
 def code(text: str) -> int | None:
-    """Return the shell's exit code for Slurm's `code:signal`; None if the text contains none."""
+    """Return the shell's exit code for Slurm's `code:signal`, or None if the text contains none."""
     first, _, signal = text.partition(":")
     if not first.isdigit():
         return None
@@ -236,7 +240,7 @@ def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
 
 
 def hosts(spelled: str) -> list[str]:
-    """Return the nodes in a list as Slurm writes it: `head,node[01-03,7]`."""
+    """Return the nodes in a list in Slurm's notation, such as `head,node[01-03,7]`."""
     names: list[str] = []
     for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
         names += [name + number for number in _expand(numbers)] if numbers else [name]
@@ -255,6 +259,6 @@ def _expand(spelled: str) -> list[str]:
 
 
 def _clean(text: str) -> str:
-    """Return a field of an answer; empty if it says that there is no value."""
+    """Return a field of an answer, or an empty string if the field says that there is no value."""
     text = text.strip()
     return "" if text in ("N/A", "Unknown", "None", "NONE", "none", "(null)") else text

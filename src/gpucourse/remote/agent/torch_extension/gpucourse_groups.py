@@ -1,15 +1,18 @@
-"""Notes the size of each process group that a rank makes, so that the world of a run can be compared with its plan.
+"""Record the size of each process group that a rank makes, so that the actual world size of a run can be compared with its
+plan.
 
-torch 2.5 and later load this module themselves, through the entry point `torch.backends` next to it: nothing is imported for a
-script that does not import torch, and no script is changed. A line with 0 means that torch was imported; every other line is
-the size of a group. The module must run with the Python of any node.
+torch 2.5 and later load this module themselves, through the entry point `torch.backends` next to it. No script is changed, and
+nothing is imported for a script that does not import torch.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
-A group whose ranks torch only simulates is not a group of the run's ranks: a script makes it to predict something, such as the
-memory that one rank among 64 needs. For such a group, a word is written instead of a size.
+Each rank writes a file with one line for each event: 0 when torch is imported, then the size of each group. For a group whose
+ranks torch only simulates, the line is a word. Such a group is not made of the run's ranks: a script uses it to predict
+something, such as the memory of one rank among 64.
 
-The module wraps the function with which torch stores a new group, not init_process_group itself: if that fails, its traceback
-must contain only lines of the script and of torch.
+The module wraps the function with which torch stores a new group, not init_process_group itself. If init_process_group fails,
+its traceback must contain only lines of the script and of torch.
+
+The module must run on any Python version that a node has.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 FILE = "GPUCOURSE_GROUP_FILE"
 MODULE, FUNCTION = "torch.distributed.distributed_c10d", "_update_default_pg"
 SIMULATED = {"fake", "threaded"}
-"""The backends of torch whose ranks are not processes."""
+"""The backends of torch with simulated ranks, which are not processes."""
 
 
 def note_groups() -> None:
@@ -42,7 +45,7 @@ def note_groups() -> None:
 
 
 def _get_backend(module: Any, group: Any) -> str:
-    """Return the name of a group's backend; empty if torch has none."""
+    """Return the name of a group's backend, or an empty string if torch has none."""
     try:
         return str(module.get_backend(group))
     except (AttributeError, ValueError):

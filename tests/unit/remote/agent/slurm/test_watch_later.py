@@ -98,5 +98,5 @@ def test_cancel_ends_later_jobs_and_what_they_submit(script_slurm: Callable[...,
 
 def test_cancel_names_a_later_job_that_does_not_end(script_slurm: Callable[..., Scripted]) -> None:
     run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
-    with pytest.raises(commands.Controller, match="Slurm still has: 8"):
+    with pytest.raises(commands.Controller, match="Slurm still lists: 8"):
         watch.cancel(Job("r1"), watch.request_end(Job("r1")), proof_s=0.0)
