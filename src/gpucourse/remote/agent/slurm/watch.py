@@ -77,8 +77,8 @@ def describe_state(job: Job) -> Row:
 
 def describe_later_jobs(job: Job) -> Row:
     """Return the current state of the later jobs. When the last of them has ended, remove the folder for temporary files."""
-    later = jobs.list_later_jobs(job)
-    if job.has("done") and not later:
+    later_jobs = jobs.list_later_jobs(job)
+    if job.has("done") and not later_jobs:
         scratch.remove(job)
     return {"jobs": later_jobs}
 
@@ -126,10 +126,10 @@ def _cancel_later_jobs(job: Job, deadline: float) -> None:
             job.write("exit.json", dict(end, later=[]), flush=True)
             scratch.remove(job)
             return
-        if set(later) - cancelled:
-            _scancel(job, later)
-            cancelled.update(later)
-    raise commands.Controller(f"scancel was accepted, but Slurm still lists: {', '.join(later)}")
+        if set(later_jobs) - cancelled:
+            _scancel(job, later_jobs)
+            cancelled.update(later_jobs)
+    raise commands.Controller(f"scancel was accepted, but Slurm still lists: {', '.join(later_jobs)}")
 
 
 def _scancel(job: Job, numbers: list[str]) -> None:
