@@ -1,4 +1,4 @@
-"""The labs of a module, one for each target: the `lab` of a manifest."""
+"""The labs of a module, one for each target: the key `lab` of a manifest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AnyLab = TypeVar("AnyLab", "Lab", "AwsLab")
 
 
 class Lab(Strict):
-    """Simulated nodes: a Terraform stack of `terraform/stacks` and the number of nodes."""
+    """Simulated nodes: a folder of `terraform/stacks` and the number of nodes."""
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
@@ -34,7 +34,7 @@ class Lab(Strict):
 
 
 class AwsLab(Strict):
-    """A stack on AWS: the number of its machines, their GPU and size, and what else costs money."""
+    """A stack on AWS: the number of machines, their GPU and size, and other things that cost money."""
 
     template: Slug = Field(description="the folder in terraform/stacks")
     gpu: GPU = Field(default_factory=lambda: hardware().choices[0])
@@ -72,8 +72,8 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The lab of a module, one for each target. With the scheduler Slurm, the lab also has a head, which is not counted in
-    `nodes`."""
+    """The labs of a module, one for each target. With the scheduler Slurm, a lab has an additional head, which `nodes` does not
+    count."""
 
     scheduler: Literal["slurm"] | None = Field(
         default=None, description="slurm: the nodes are a Slurm cluster, with a head in front of them"

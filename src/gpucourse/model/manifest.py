@@ -1,6 +1,6 @@
-"""The manifest of a module, which a person writes. Reading is strict: an unknown key, a wrong type or a bad value is an error.
+"""The manifest of a module, which a person writes. An unknown key, a wrong type or a bad value is an error.
 
-The JSON Schema that editors use is generated from these classes (`course.schema`).
+`course.schema` generates the JSON Schema for editors from these classes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ FORMAT = 1
 
 
 class MetricsColumn(Strict):
-    """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
-    leaves out `spare` columns."""
+    """One column of the table that a run shows. `key` is the key in each row. A narrow terminal leaves out `spare` columns."""
 
     key: Name = Field(description="the key in each row")
     title: Text = Field(description="the heading of the column, with the unit")
@@ -53,7 +52,7 @@ class MetricsTable(Strict):
 
 
 class Series(Strict):
-    """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
+    """One line or group of bars. `key` is the key in each row; `low` and `high` are the keys of the two ends of its spread."""
 
     key: Name = Field(description="the key in each row that is drawn vertically")
     label: Text = Field(description="its name in the legend")
@@ -68,10 +67,10 @@ class Series(Strict):
 
 
 class Plot(Strict):
-    """A picture of rows of the metrics. Axis titles carry the unit.
+    """A plot of rows of the metrics. Axis titles include the unit.
 
-    `ideal` draws y = first value × x / first x; `ideal_key` draws the ideal value that each row contains. `by` draws a line for
-    each value of that key in the rows.
+    `ideal` draws y = first value × x / first x. `ideal_key` draws the ideal value that each row contains. `by` draws a separate
+    line for each value of that key.
     """
 
     file: FileName = Field(description="the picture's name without an ending: FILE.png and FILE.svg are drawn")
@@ -105,11 +104,10 @@ class Plot(Strict):
 
 
 class LearnerPart(Strict):
-    """A part that the learner writes in one file. The course's judge checks it in a separate process, or checks of the run
-    judge it.
+    """A part that the learner writes in one file. The course's judge, or checks of the run, decide whether it is right.
 
-    The judge is `judges/<file>` next to the exercises' scripts (with the ending .py, even for a file that is not Python), the
-    solution is `solutions/<file>`, and another right solution is `solutions/other/<file>`.
+    The judge is `judges/<file>` next to the exercise's scripts, always with the ending .py. The solution is `solutions/<file>`,
+    and a second solution is `solutions/other/<file>`.
     """
 
     id: Slug = Field(description="its name, which rubrics and messages use")
@@ -130,11 +128,10 @@ class LearnerPart(Strict):
 
 
 class CodeFault(Strict):
-    """An error that occurs in real benchmarks: `break --how code` puts it into a copy of the exercise, and the learner finds
-    it.
+    """A typical error in a benchmark. `break --how code` puts it into a copy of the exercise, and the learner finds it.
 
-    `was` occurs once in `file` (the script, or a file that is uploaded with it), and `becomes` replaces it. The judge of the
-    repaired copy is `judges/fault_<id>.py` next to the scripts, with _ in place of each -.
+    `was` is a text that occurs once in `file` (the script, or a file uploaded with it); `becomes` replaces it.
+    `judges/fault_<id>.py`, with _ in place of each -, judges the repaired copy.
     """
 
     id: Slug = Field(description="the word with which a learner names it")
@@ -148,8 +145,8 @@ class CodeFault(Strict):
 
 
 class Deliverable(Strict):
-    """A file that the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if
-    only a run on a GPU produces it."""
+    """A file that the learner hands in. `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` means
+    that only a run on a GPU produces the file."""
 
     title: Text = Field(description="what it is")
     source: RelativePath = Field(
@@ -159,7 +156,7 @@ class Deliverable(Strict):
 
 
 class Exercise(Strict):
-    """One exercise: a script, its parameters, how it starts, and what it must show."""
+    """One exercise: a script, its parameters, its launch, and its checks and questions."""
 
     id: ExerciseId = Field(description='module and number, in quotes: "3.2"')
     title: Text = Field(description="its name in lists")
@@ -212,13 +209,14 @@ class Exercise(Strict):
 
     @property
     def mutation_command(self) -> str:
-        """Return the command that answers a question of the kind `mutation`. CHECK stands for the check that the learner
-        expects to fail."""
+        """Return the command that answers a `mutation` question. CHECK stands for the check that the learner expects to
+        fail."""
         return f"gpucourse run {self.id} --expect-red CHECK"
 
     @property
     def main_table(self) -> MetricsTable | None:
-        """Return the table that a run's result shows: the one marked `main`, or else the first; None if there is no table."""
+        """Return the table that a run's result shows: the one marked `main`, otherwise the first. Return None if there is no
+        table."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")
