@@ -31,7 +31,7 @@ class Signs:
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """Facts about a submitted part besides its verdict.
+    """Facts about a handed-in part besides its verdict.
 
     `is_solution`: whether its code equals that of a solution of the course.
     `by_learner`: whether only the learner's computer reports that it passed, and no check of a run and no reviewer confirms it.

@@ -90,7 +90,7 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: the submitted parts of one exercise, by the part's id; open parts are left out. `tried` is when `try` last
+    """`yours.json`: the handed-in parts of one exercise, by the part's id; open parts are left out. `tried` is when `try` last
     judged a part that is not open."""
 
     version: int = 1
