@@ -135,7 +135,7 @@ def _check(record: GpuRecord, name: str) -> None:
     """Check the names, the date and the numbers of rows. Raises OutsideError if `benchmarks` cannot have written the record."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
     if not record.gpu.strip() or any(len(text) > _MAX_NAME or not is_shown(text) for text in texts):
-        raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")
+        raise OutsideError("the name of its GPU or of a version is empty, too long or unprintable")
     if name != name_file(record.gpu):
         raise OutsideError(f"it is about {record.gpu}, whose file is {name_file(record.gpu)}")
     if not _DATE.fullmatch(record.date):

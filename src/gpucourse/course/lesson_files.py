@@ -68,7 +68,7 @@ def _find_wide_code(text: str) -> Iterator[str]:
         for number, code in enumerate(token.content.split("\n"), first):
             columns = len(code.expandtabs(4).rstrip())
             if columns > MAX_COLUMNS:
-                yield f"line {number}: a code line of {columns} columns: {MAX_COLUMNS} fit on a terminal of 80"
+                yield f"line {number}: a code line has {columns} columns, but only {MAX_COLUMNS} fit on a terminal with 80"
 
 
 def _make_anchor(title: str) -> str:

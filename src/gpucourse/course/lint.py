@@ -178,14 +178,14 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
     if not exercise.checks:
         yield f"{manifest}: {exercise.id}.checks: no check says what must hold after a run"
     if len(exercise.hints) < MIN_HINTS:
-        yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {MIN_HINTS}"
+        yield f"{manifest}: {exercise.id}.hints: has {len(exercise.hints)}, but needs at least {MIN_HINTS}"
     yield from (
         f"{manifest}: {exercise.id}.hints: the same hint appears twice: {hint[:60]}"
         for hint, count in Counter(exercise.hints).items()
         if count > 1
     )
     yield from (
-        f"{manifest}: {exercise.id}.deliverables: no plot of {exercise.id} is {deliverable.source}"
+        f"{manifest}: {exercise.id}.deliverables: {exercise.id} has no plot for {deliverable.source}"
         for deliverable in exercise.deliverables
         if deliverable.source.endswith((".png", ".svg"))
         and deliverable.source

@@ -36,7 +36,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
         yield f"{judge.parent.name}/{judge.name}: {error}"
         return
     if len(ways) < MIN_WAYS:
-        yield f"its judge knows too few wrong ways: {len(ways)} of at least {MIN_WAYS}"
+        yield f"its judge recognises too few wrong ways: {len(ways)}, but at least {MIN_WAYS} are needed"
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
@@ -130,7 +130,7 @@ def read_ways(judge: Path) -> dict[str, Change]:
     """
     ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
     if ways is None:
-        raise ValueError("has no dictionary WAYS that is written out")
+        raise ValueError("has no dictionary WAYS that is a literal")
     return dict(_read_way(key, value) for key, value in zip(ways.keys, ways.values, strict=True))
 
 
@@ -141,5 +141,5 @@ def _read_way(key: ast.expr | None, value: ast.expr) -> tuple[str, Change]:
     texts = change.elts if isinstance(change, ast.Tuple) else []
     words = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
     if len(words) != 2:
-        raise ValueError(f"way {name}: its change is not two texts, old and new, that are written out")
+        raise ValueError(f"way {name}: its change is not two literal texts, old and new")
     return str(name), (words[0], words[1])

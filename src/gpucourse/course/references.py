@@ -133,7 +133,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
             yield f"yours.{part.id}.submit: a batch file goes to Slurm, but launch.kind is {launch.kind}"
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
-            f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
+            f"launch.collective_timeout: {launch.collective_timeout:g} s, but the run itself ends after {launch.timeout:g} s: "
             "a rank that waits in vain would never time out"
         )
 

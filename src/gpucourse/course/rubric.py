@@ -56,7 +56,7 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
             if is_pressed and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
-                    f"its points; the limit is {MAX_PRESSED:.0%}: the rest is for what the learner writes and answers"
+                    f"its points; the limit is {MAX_PRESSED:.0%}: the other points are for what the learner writes and answers"
                 )
 
 

@@ -62,15 +62,15 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
 def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
     kind = "bool" if "action" in options else options.get("type", "str")
     if kind != parameter.type:
-        yield f"{label}: {parameter.flag} is of type {kind}, but in the manifest of type {parameter.type}"
+        yield f"{label}: {parameter.flag} is of type {kind}, but of type {parameter.type} in the manifest"
     default = options.get("default", False if kind == "bool" else None)
     if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
-        yield f"{label}: {parameter.flag} has the default {default!r}, but in the manifest {parameter.default!r}"
+        yield f"{label}: {parameter.flag} has the default {default!r}, but {parameter.default!r} in the manifest"
     choices = options.get("choices", ())
     if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
         manifest_choices = ", ".join(map(str, parameter.choices)) or "none"
         choices_text = ", ".join(map(str, choices))
-        yield f"{label}: {parameter.flag} has the choices {choices_text}, but in the manifest {manifest_choices}"
+        yield f"{label}: {parameter.flag} has the choices {choices_text}, but {manifest_choices} in the manifest"
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
@@ -111,7 +111,7 @@ def _find_missing_imports(
                 continue
             file = next((file for file in (f"{module}.py", module) if place_of(exercises, folder, file)), None)
             if file is not None and module not in sys.stdlib_module_names:
-                yield f"files: {name} imports {module}, and {file} is not uploaded: add it to files"
+                yield f"files: {name} imports {module}, but {file} is not uploaded: add it to files"
     yield from _find_missing_packages(exercise, sources, trees[sources[exercise.script]], exercises)
 
 

@@ -60,7 +60,7 @@ def judge(
     if isinstance(answer, str) and not is_utf8(answer):
         raise ValueError("it is not text in UTF-8")
     if question.kind == "mutation":
-        raise ValueError(f"it is answered by a run after an edit of {question.edit}")
+        raise ValueError(f"to answer it, edit {question.edit} and run the exercise")
     if question.kind == "choice":
         return _choice(question, answer, wrong_before)
     if question.kind == "numeric":
@@ -142,7 +142,7 @@ def _number(
     except Unreadable as error:
         return _result(question, "error", text, str(error))
     if not (math.isfinite(low) and math.isfinite(high)):
-        return _result(question, "error", text, "what your run recorded is not a finite number")
+        return _result(question, "error", text, "your run recorded a value that is not a finite number")
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(value))
     right = low - room - grain <= value <= high + room + grain

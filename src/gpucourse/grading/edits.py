@@ -53,7 +53,7 @@ def compare_files(file: str, original: bytes, new_bytes: bytes, *, part: bool) -
         added=sum(line.startswith("+") for line in body),
         removed=sum(line.startswith("-") for line in body),
         lines=tuple(line[:MAX_LINE] for line in diff[:MAX_LINES]),
-        note=f"{len(diff) - MAX_LINES} more lines" if len(diff) > MAX_LINES else "" if body else "only line ends differ",
+        note=f"{len(diff) - MAX_LINES} more lines" if len(diff) > MAX_LINES else "" if body else "only the line endings differ",
     )
 
 

@@ -89,7 +89,7 @@ _REDUCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
 def _reduce(reduce: str, values: list[Any], path: str) -> float:
     for value in values:
         if not is_number(value):
-            raise Unreadable(f"{path} holds {_kind(value)}, so there is no {reduce} of it")
+            raise Unreadable(f"{path} contains {_kind(value)}, so there is no {reduce} of it")
     if any(math.isnan(value) for value in values):
         return math.nan  # min and max would hide it
     if reduce == "sum" and all(isinstance(value, int) for value in values):

@@ -79,7 +79,7 @@ def prove_fault(
             answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
             is_right = (answer.word, answer.way) == (("failed", "still") if is_broken else ("passed", ""))
             expected_word = "failed still" if is_broken else "passed"
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {expected_word}"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {expected_word}"
             yield Proof(version, answer, "" if is_right else complaint)
 
 
@@ -122,7 +122,7 @@ def prove(
             words, way_name = expected[version]
             is_right = answer.word in words and (answer.way == way_name or not way_name)
             right_answer = f"{' or '.join(words)} {way_name}".strip()
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {right_answer}"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {right_answer}"
             yield Proof(version, answer, "" if is_right else complaint)
 
 

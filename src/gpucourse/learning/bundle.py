@@ -141,7 +141,7 @@ def check_reviewer(workspace: Workspace, bundle: OpenBundle) -> None:
     must not judge their own work."""
     if bundle.card.workspace == workspace.id:
         raise UsageError(
-            f"{bundle.path} was made in this workspace: your own judgement would not be counted",
+            f"{bundle.path} was made in this workspace: a review of your own work would not count",
             hint="an instructor judges it in another workspace: "
             "gpucourse init DIR, then gpucourse --workspace DIR grade --open BUNDLE --review",
         )

@@ -146,10 +146,10 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
     """Return sentences on the settings that differ, and on how many differences exceed the spreads, may be noise, or have an
     unknown spread."""
     settings = _list_settings(records)
-    first = f"Set differently: {', '.join(settings)}." if settings else "The settings are the same in all runs."
+    first = f"Different settings: {', '.join(settings)}." if settings else "The settings are the same in all runs."
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
     if not marks:
-        return f"{first} What they measured is the same."
+        return f"{first} They measured the same values."
     unknown = sum(UNKNOWN in row_marks for row_marks in marks)
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise

@@ -74,7 +74,7 @@ def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRec
         raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")
     if record.own_script:
         raise UsageError(
-            f"run {record.id} ran {record.subject}, a script of your own, which counts for no exercise",
+            f"run {record.id} ran {record.subject}, a script of your own, which does not count towards any exercise",
             hint=f"gpucourse run {exercise.id}",
         )
     return record

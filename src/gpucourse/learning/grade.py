@@ -167,7 +167,9 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
         )
     result = next(result for result in read_part_results(context, exercise) if result.id == part)
     if not result.sha256:
-        raise UsageError(f"{exercise.id} {part} is not handed in, or still as the course delivers it", hint="gpucourse grade")
+        raise UsageError(
+            f"{exercise.id} {part} has not been handed in, or is still as the course delivered it", hint="gpucourse grade"
+        )
     return result.sha256
 
 

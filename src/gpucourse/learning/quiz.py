@@ -75,7 +75,7 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
             if name not in by_id:
                 raise UnknownName("question of the quiz", name, by_id)
             if name in sitting.open.answers:
-                raise UsageError(f"{name} was answered in this attempt already", hint="gpucourse quiz asks the others")
+                raise UsageError(f"{name} was already answered in this attempt", hint="gpucourse quiz asks the others")
             try:
                 results.append(judge_answer(by_id[name], answer))
             except ValueError as error:

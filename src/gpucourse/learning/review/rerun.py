@@ -224,7 +224,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     if code == _MISSING and not run:
         return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
     if run.get("state") != "succeeded":
-        reason = f"it does not run again: {_say_error(document) or run.get('state') or 'no run'}"
+        reason = f"it could not be repeated: {_say_error(document) or run.get('state') or 'no run'}"
         return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=reason)
     files = RunPaths(Path(document["folder"]))
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
