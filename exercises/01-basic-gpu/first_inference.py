@@ -51,7 +51,7 @@ if not MODELS[args.model].hub:
 
 
 def row(kind: str, answers: list[Answer]) -> dict:
-    """Return medians over answers of one kind, and the resulting speed, which is refused if it is impossible."""
+    """Return the medians over answers of one kind, and the resulting speed. An impossible speed is refused."""
     tokens = min(answer.tokens for answer in answers)
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)

@@ -62,8 +62,8 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Return RATE, or a smaller rate where RATE would diverge: few samples (of all ranks) give a noisy gradient, and a wide
-    layer gives a steep one."""
+    """Return RATE, or a smaller rate where RATE would diverge. Few samples (of all ranks) make the gradient noisy, and a wide
+    layer makes it steep."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 

@@ -68,7 +68,7 @@ layers = shares[rank]  # of the layers
 
 
 class Layer(nn.Module):
-    """A layer of the divided model. All layers do the same work, so equal shares of layers are equal work."""
+    """A layer of the split model. All layers do the same work, so equal shares of layers are equal work."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Judges my_environment.py of 0.3 for every process in several groups of nodes."""
+"""Judges my_environment.py of 0.3, for every process in several groups of nodes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _require_text(part: Part, answer: Any, case: str) -> None:
 
 
 def _compare_each(part: Part, cases: list[Case]) -> None:
-    """Compare variable by variable, so that a mistake in one variable is named whatever the others are."""
+    """Compare each variable separately, so that a mistake in one variable is named even if others are wrong too."""
     for name in NAMES:
         part.compare([
             Case(
@@ -121,7 +121,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
 def _describe(
     node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Return the right variables, and for each mistake the variables that it changes, with their wrong values."""
+    """Return the right variables. For each mistake, also return the variables that it changes, with their wrong values."""
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],

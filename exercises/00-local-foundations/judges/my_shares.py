@@ -1,4 +1,5 @@
-"""Judges my_shares.py of 0.2 by the samples of every rank: any complete, even split that is reshuffled each epoch is right."""
+"""Judges my_shares.py of 0.2 by the samples of every rank. Any complete and even split is right if it is shuffled again each
+epoch."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ EPOCHS = (0, 1, 2, 7)
 
 
 def judge(part: Part) -> None:
-    """Judge the shares of all ranks, for several numbers of samples and ranks, and then the effects of epoch and seed."""
+    """Judge the shares of all ranks for several numbers of samples and ranks, then the effects of epoch and seed."""
     choose = part.function("choose_samples")
     for samples, ranks in SPLITS:
         for epoch in (0, 3):
@@ -108,7 +109,7 @@ def judge(part: Part) -> None:
 def _ask(
     part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
 ) -> list[int]:
-    """Return the share of one rank, computed as on a real rank: in a process with a separate random generator."""
+    """Return the share of one rank. As on a real rank, it is computed in a process with its own random generator."""
     import torch
 
     shares = []
@@ -158,7 +159,7 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
 
 
 def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
-    """Check that the order and the shares change with the epoch, and the order with the seed. Raises Verdict."""
+    """Check that the order and the shares depend on the epoch, and the order on the seed. Raises Verdict."""
     samples, ranks = SHUFFLED
     case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]

@@ -1,4 +1,4 @@
-"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all earlier tokens."""
+"""Judges my_decoding.py of 1.2 with a model that counts its computations. Its scores depend on all earlier tokens."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REQUESTS = (([3, 14, 15, 9, 26], 7), ([42], 4), ([7, 7, 7], 1), ([1, 2, 3, 4, 5,
 
 
 class Model:
-    """A model whose scores depend on everything in the cache; it records every call and every token."""
+    """A model whose scores depend on everything in the cache. It records every call and every token."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -85,7 +85,7 @@ class Model:
         self.at_first: list[int] = []  # what the cache held at the first call
 
     def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
-        """Return the scores for what comes after each of the tokens."""
+        """Return, for each token, the scores of the tokens that may come after it."""
         self.at_first = self.at_first if self.calls else list(cache)
         self.calls.append(list(tokens))
         rows = []
@@ -97,12 +97,12 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """Return the scores of the tokens that may come after a text; no two scores are the same."""
+    """Return the scores of the tokens that may come after a text. All scores are different."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
 def judge(part: Part) -> None:
-    """Judge the tokens of each request, then what was computed for them."""
+    """Judge the tokens of each request, then the computations for them."""
     generate = part.function("generate")
     for prompt, count in REQUESTS:
         case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
@@ -157,7 +157,7 @@ def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: s
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
-    """Return the likeliest tokens; `first` replaces the prompt when the first token is chosen."""
+    """Return the likeliest tokens. If `first` is given, it replaces the prompt in the choice of the first token."""
     tokens: list[int] = []
     for _ in range(count):
         scores = scores_of(first if first and not tokens else prompt + tokens)
@@ -166,7 +166,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """Return the tokens that result from an empty cache for each token after the first."""
+    """Return the tokens that result if each token after the first is computed with an empty cache."""
     tokens = _write(prompt, 1, score)
     while len(tokens) < count:
         scores = score(tokens[-1:])

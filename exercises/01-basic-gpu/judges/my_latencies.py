@@ -1,4 +1,4 @@
-"""Judges my_latencies.py of 1.2 on streams like those that engines send."""
+"""Judges my_latencies.py of 1.2 with streams like those of real engines."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WAYS = {
 
 
 def _stream(first: float, gap: float, counts: Sequence[int]) -> list[tuple[float, int]]:
-    """Return events at uneven intervals, starting at 100 s on the clock."""
+    """Return events at uneven intervals. The clock is at 100 s when they start."""
     return [(round(100 + first + gap * place * (1 + 0.1 * (place % 3)), 6), count) for place, count in enumerate(counts)]
 
 
@@ -80,7 +80,7 @@ STREAMS: dict[str, tuple[float, Events]] = {
     "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),
 }
 AT_ONCE: tuple[float, Events] = (99.0, _stream(0.4, 0.5, [0, 3]))
-"""All tokens in one event: no time passes after the first token, so the other tokens have no rate."""
+"""All tokens arrive in one event. No time passes after the first token, so the other tokens have no rate."""
 
 
 def judge(part: Part) -> None:

@@ -154,7 +154,7 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
-    """Return the recording with each missing power replaced by the power before it."""
+    """Return the recording, with each missing power replaced by the previous power."""
     samples: list[Sample] = []
     for sample in recording:
         samples.append(sample._replace(power_w=samples[-1].power_w) if sample.power_w is None else sample)
@@ -195,7 +195,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
 
 
 def _mean_before(pairs: Sequence[tuple[Sample, Sample]]) -> float:
-    """Return the mean with each utilisation weighted by the time after it."""
+    """Return the mean utilisation, with each reading weighted by the time after it."""
     stretches = [sample.at_ms - earlier.at_ms for earlier, sample in pairs]
     return sum(
         stretch * (earlier.utilisation_percent or 0.0) for stretch, (earlier, _) in zip(stretches, pairs, strict=True)

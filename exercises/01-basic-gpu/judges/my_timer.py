@@ -1,4 +1,4 @@
-"""Judges my_timer.py of 1.1 on a simulated device: a queue that empties by itself, and a clock that only moves with it."""
+"""Judges my_timer.py of 1.1 on a simulated device with a queue. Its clock advances only with the device."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One case: the number of samples, the calls in each of them, and the state of the device."""
+    """One case: the number of samples, the calls in each sample, and the state of the device."""
 
     name: str
     samples: int
@@ -97,7 +97,7 @@ SETTINGS = (
 
 
 class Device:
-    """A device with a queue. All times are on its own clock, which only its own functions advance."""
+    """A device with a queue. All times are on its own clock, which only its functions advance."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -167,7 +167,7 @@ def _measure(
     divide: bool = True,
     factor: float = 1.0,
 ) -> float:
-    """Return a measurement that is right, or wrong in one way. `settled`: synchronize only before the warm-up."""
+    """Return a measurement that is right, or wrong in one way. `settled` means that it synchronizes only before the warm-up."""
     if settled:
         device.synchronize()
     if warm:

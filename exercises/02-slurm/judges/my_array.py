@@ -1,4 +1,4 @@
-"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate that each task would use."""
+"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate of each task."""
 
 from __future__ import annotations
 

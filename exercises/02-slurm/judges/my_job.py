@@ -38,7 +38,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the requests, the command, and how the file ends if the command fails."""
+    """Judge the requests, the command, and the file's exit code if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=1, processes=1)

@@ -66,7 +66,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the requests, then every process of four layouts, then how the file ends if the command fails."""
+    """Judge the requests, then every process of four layouts, then the file's exit code if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=2, processes=2)
@@ -94,7 +94,7 @@ def judge(part: Part) -> None:
 
 
 def _check_wider(options: SlurmOptions) -> None:
-    """Check how many processes there are if --nodes=3 is added to the command. Raises Verdict."""
+    """Check the number of processes if --nodes=3 is added to the command. Raises Verdict."""
     tasks = replace(options, values=options.values | {"nodes": "3"}).tasks
     if tasks != 3:
         says = (
@@ -166,7 +166,7 @@ def _list_ranks(part: Part) -> list[list[str]]:
 
 
 def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:
-    """Return the port at which the processes meet. Raises Verdict if they would not meet."""
+    """Return the port where the processes meet. Raises Verdict if they would not meet."""
     addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
     if len(set(addresses)) > 1:
         raise part.wrong("own-address", case, given=_list(addresses))

@@ -1,4 +1,4 @@
-"""Judges my_srun.sh of 2.2: the line as srun reads it."""
+"""Judges my_srun.sh of 2.2 by the line as srun reads it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_command(part: Part, options: SlurmOptions) -> None:
 
 
 def _is_of_srun(word: str) -> bool:
-    """Return whether a word after the shell's name is an option of srun and not of bash."""
+    """Return whether a word after the shell's name is an option of srun, not of bash."""
     if word in {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--version", "--help"} or not word.startswith("--"):
         return False
     try:

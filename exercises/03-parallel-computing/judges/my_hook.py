@@ -1,4 +1,4 @@
-"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error that remains after many small steps."""
+"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error after many small steps."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ WAYS = {
 
 
 class Bucket:
-    """The part of DDP's buckets that a hook uses."""
+    """The methods of DDP's buckets that a hook uses."""
 
     def __init__(self, number: int, gradient: Any) -> None:
         self._number, self._gradient = number, gradient
@@ -189,8 +189,8 @@ def _gradients(number: int) -> list[float]:
 
 
 def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
-    """Return, for each of these buckets, the error of the mean of many steps as a share of the right value. Also return the
-    result of a step with a gradient of 0 after another step, which is what the hook kept of that step."""
+    """Return the error of the mean over many steps for each of these buckets, as a share of the right value. Also return the
+    result of a step with a gradient of 0 that follows another step: it shows what the hook kept."""
     import torch
 
     state: dict[int, Any] = {}
@@ -207,7 +207,7 @@ def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> t
 
 
 def _plain_error(number: int) -> float:
-    """Return the error of the mean without feedback, as a share of the mean."""
+    """Return the error of the mean without error feedback, as a share of the mean."""
     import torch
 
     total = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
@@ -227,7 +227,7 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 
 
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
-    """Return the largest error of the sum of the means, times the ranks, with different gradients near 1 in each step.
+    """Return the largest error of the summed means, times the ranks, with different gradients near 1 in each step.
 
     Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
@@ -244,8 +244,7 @@ def _changing_steps(part: Part, hook: Any, rank: int) -> float:
 
 
 def _check_drift(part: Part, drift: float) -> None:
-    """Check that only the rounding of the last gradients is missing from what was sent, whatever the gradients were. Raises
-    Verdict."""
+    """Check that the sent values lack only the rounding of the last gradients, whatever the gradients were. Raises Verdict."""
     if drift > ROUNDING:
         says = (
             f"over {CHANGING} gradients, the values sent are up to {drift:.3g} off in all, but with error feedback only the "

@@ -1,4 +1,4 @@
-"""Judges my_ring.py of 3.1: exact sums, the messages and their bytes, and an order of calls that cannot deadlock."""
+"""Judges my_ring.py of 3.1: the sums must be exact, the messages small enough, and the order of calls must not deadlock."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_shape(part: Part, size: int, shape: tuple[int, ...], failure: Verdict | None) -> None:
-    """Judge one tensor. `failure` is the verdict that ended the ranks, if they did not reach the end. Raises Verdict."""
+    """Judge one tensor. `failure` is the verdict that ended the ranks, if any. Raises Verdict."""
     name = _name(size, shape)
     files = [_file("result", size, shape, rank) for rank in range(size)]
     if not all(file.exists() for file in files):
@@ -187,7 +187,7 @@ def _name(size: int, shape: tuple[int, ...]) -> str:
 
 
 def _run(part: Part, ring: Any, messages: Any, rank: int, size: int) -> None:
-    """Call the part on one rank with tensors whose sums show which ranks' parts they contain. Write a file for each tensor."""
+    """Call the part on one rank with tensors whose sums show which ranks contributed. Write a file for each tensor."""
     import torch.distributed
 
     def refuse_other_ways(event: Any) -> None:  # immediately, because some ranks would never end
@@ -221,18 +221,18 @@ def _read_result(file: Path) -> RankResult:
 
 
 def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
-    """Return the path of a file in the folder of this try, which is new and is removed afterwards."""
+    """Return the path of a file in the folder of this try, which is removed afterwards."""
     return Path(f"{kind}-{size}-{'x'.join(map(str, shape))}-{rank}")
 
 
 def _weights(count: int) -> list[int]:
-    """Return a different prime for each element, which divides no sum of other elements, so that a misplaced chunk shows."""
+    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk shows."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
     return list(itertools.islice(primes, count))
 
 
 def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) -> Verdict:
-    """Return the verdict on ranks that crashed or never ended with this tensor, from the messages until then."""
+    """Return the verdict on ranks that crashed or never ended with this tensor. It is based on their messages."""
     from messages import find_other_size, find_stuck, read_events
 
     if verdict.way not in {"crash", "hang", "error"}:
@@ -253,7 +253,7 @@ def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) ->
 
 
 def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
-    """Judge the messages: none, too large, an order that gets stuck, or tensors used too early. Raises Verdict."""
+    """Judge the messages: too few, too large, in an order that deadlocks, or with tensors used too early. Raises Verdict."""
     from messages import NOT_YET, find_stuck
 
     size, width, elements = len(results), 8, len(results[0].values)
@@ -280,7 +280,7 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
 
 
 def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
-    """Judge the sums by the ranks whose parts they contain. Raises Verdict."""
+    """Judge the sums by the ranks that contributed to them. Raises Verdict."""
     size, weights = len(results), _weights(len(results[0].values))
     contributions = [[weight * BASE**rank for weight in weights] for rank in range(size)]
     right = [sum(column) for column in zip(*contributions, strict=True)]
@@ -309,7 +309,7 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
 def _explain_counts(
     part: Part, results: list[RankResult], name: str, place: dict[str, int], counts: list[int], no_all_gather: bool
 ) -> Verdict:
-    """Return the verdict on a sum in which some rank's value is missing or is counted more than once."""
+    """Return the verdict on a sum in which some rank's value is missing or counted more than once."""
     if max(counts) > 1:
         return part.wrong("added-again", name, **place, part=counts.index(max(counts)), count=max(counts))
     if no_all_gather:
@@ -318,7 +318,7 @@ def _explain_counts(
 
 
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
-    """Return the verdict on a sum that lacks a rank's value, from the number of ranks whose values each message contained."""
+    """Return the verdict on a sum without some rank's value, from the number of ranks in each message."""
     size, weights = len(results), _weights(len(results[0].values))
     carried = [[_count_ranks(number, weights, size) for number in result.first_numbers] for result in results]
     if size > 2 and all(counts == [1] * len(counts) for counts in carried):
@@ -330,13 +330,13 @@ def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[
 
 
 def _count_ranks(number: float, weights: list[int], size: int) -> int:
-    """Return how many ranks' values are in the sum of an element; 0 if the number is no such sum."""
+    """Return how many ranks' values are in the sum of an element; 0 if the number is not such a sum."""
     counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
     return sum(counts)
 
 
 def _explain_number(part: Part, results: list[RankResult], name: str, rank: int, element: int) -> Verdict:
-    """Return the verdict on a number that is not a sum of the ranks' values for its element."""
+    """Return the verdict on a number that is not a sum of the ranks' values for this element."""
     size, value = len(results), results[rank].values[element]
     weights = _weights(len(results[rank].values))
     sums = [sum(BASE**element_number for element_number in ranks) for count in range(size + 1)

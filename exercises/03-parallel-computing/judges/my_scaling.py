@@ -1,4 +1,4 @@
-"""Judges my_scaling.py of 3.7 with points of curves: some good, some bad, and some that are only noise."""
+"""Judges my_scaling.py of 3.7 with points of curves: good scaling, bad scaling, and pure noise."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ POINTS = (  # mode, workers, alone, step, silent
 
 
 def judge(part: Part) -> None:
-    """Judge the three figures of every point first, then the named bottlenecks."""
+    """Judge the three figures of every point, then the named bottlenecks."""
     take_apart = part.function("take_apart")
     answers = []
     for point in POINTS:

@@ -1,4 +1,4 @@
-"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between them must equal whole layers."""
+"""Judges my_slices.py of 3.9 on real ranks: two split layers, with an activation between them, must equal whole layers."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
 
 
 def _run(part: Part, functions: dict[str, Any], counts: Any, rank: int, size: int) -> dict[str, Any]:
-    """Run both layers forward and backward on this rank; return what they passed to collectives, and how far they are off."""
+    """Run both layers forward and backward on this rank. Return what they passed to collectives, and their errors."""
     import torch
 
     slices, whole = _slices(rank, size), _whole()
