@@ -178,7 +178,7 @@ if rank == 0:
     bench.say_table(summary, titles)
     say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
-        say(f"The link is a limit in software: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
+        say(f"Software limits the link: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link:
         say("gloo on one computer: memory copies over loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)

@@ -12,13 +12,13 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "no-epoch": Way(
-        "every epoch has the same order as the first: the shuffle does not depend on the epoch. Training continues without an "
-        "error, and each rank sees the same samples for ever. That is what set_epoch is for",
+        "every epoch has the same order as the first: the shuffle does not depend on the epoch. Training continues without "
+        "an error, but each rank sees the same samples in every epoch. set_epoch prevents that",
         ("manual_seed(seed + epoch)", "manual_seed(seed)"),
     ),
     "epoch-repeats": Way(
-        "epoch {epoch} has the same order as epoch 0, but other epochs do not: the shuffle uses only a part of the "
-        "epoch's number, so orders come back",
+        "epoch {epoch} has the same order as epoch 0, but other epochs do not: the shuffle uses only a part of the epoch's "
+        "number, so orders repeat",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch // 2)"),
     ),
     "no-seed": Way(
@@ -27,8 +27,9 @@ WAYS = {
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
-        "sample {sample} came {times} times, and {missing} of the {samples} not at all. Did the ranks shuffle differently? "
-        "Whatever all must agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
+        "sample {sample} came {times} times, and {missing} of the {samples} samples did not come at all. Did the ranks "
+        "shuffle differently? All ranks must shuffle with the same seed; only the share that a rank takes may depend on its "
+        "number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
     ),
     "same-for-all": Way(
@@ -37,8 +38,8 @@ WAYS = {
         ("return padded[rank::ranks]", "return padded[::ranks]"),
     ),
     "not-repeatable": Way(
-        "called twice, the same rank got a different share: the shuffle depends on more than seed and epoch. The ranks would "
-        "not agree, because each is a process with its own random generator",
+        "two calls for the same rank returned different shares, so the shuffle depends on more than seed and epoch. The "
+        "ranks would not agree, because each is a process with its own random generator",
         ("torch.randperm(samples, generator=generator)", "torch.randperm(samples)"),
     ),
     "uneven": Way(
@@ -47,13 +48,13 @@ WAYS = {
         ("padded = (order * ranks)[: count * ranks]", "padded = order"),
     ),
     "padded-once": Way(
-        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: is the order repeated often enough? With "
-        "so few samples, repeating it once is not enough padding",
+        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: is the order repeated often enough? With so "
+        "few samples, one repetition is not enough padding",
         ("(order * ranks)[: count * ranks]", "(order * 2)[: count * ranks]"),
     ),
     "dropped": Way(
-        "{missing} of the {samples} samples went to no rank in this epoch (the first: {sample}). If the samples do not divide "
-        "evenly, pad them, and leave none out: round the share up, not down",
+        "{missing} of the {samples} samples went to no rank in this epoch (the first: {sample}). If the samples do not "
+        "divide evenly, repeat some instead of leaving any out: round the share up, not down",
         ("math.ceil(samples / ranks)", "max(1, samples // ranks)"),
     ),
     "too-many": Way(
@@ -67,7 +68,7 @@ WAYS = {
         ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
     ),
     "same-share": Way(
-        "the order changes with the epoch, but the same {shortest} samples are together in one share in several epochs: "
+        "the order changes with the epoch, but the same {shortest} samples stay together in one share in several epochs: "
         "shuffle all samples first, and split them afterwards",
         (
             "torch.randperm(samples, generator=generator).tolist()",

@@ -15,7 +15,7 @@ from gpucourse.judge.cases import same
 WAYS = {
     "gradients-add-up": Way(
         "the first step is right, but the second is not: backward adds to the gradients that are already there, and nothing "
-        "set them to zero. So each step also uses the gradients of all earlier steps",
+        "set them to zero. So each step also used the gradients of all earlier steps",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "step-first": Way(
@@ -45,8 +45,8 @@ WAYS = {
         ("inputs, targets = tokens[:, :-1], tokens[:, 1:]", "targets, inputs = tokens[:, :-1], tokens[:, 1:]"),
     ),
     "last-only": Way(
-        "only the last token of each piece was guessed. One forward gives the scores of every position: use them all, "
-        "and a step learns from length times as many guesses",
+        "only the last token of each piece was guessed. One forward pass returns the scores of every position. Use them "
+        "all: a step then learns from as many guesses as a piece has tokens",
         ("scores.flatten(0, 1), targets.flatten()", "scores[:, -1], targets[:, -1]"),
     ),
     "summed": Way(
@@ -54,7 +54,7 @@ WAYS = {
         ("targets.flatten())", 'targets.flatten(), reduction="sum")'),
     ),
     "softmax-twice": Way(
-        "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall",
+        "the scores went through a softmax before cross_entropy, which applies a softmax itself: the loss can hardly fall",
         ("scores = model(inputs)", "scores = model(inputs).softmax(dim=-1)"),
     ),
     "loss-after": Way(
@@ -62,7 +62,7 @@ WAYS = {
         ("return loss.item()", "return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()"),
     ),
     "another-step": Way(
-        "the loss is right, but the weights after step {step} are not: something other than one step along this batch's "
+        "the loss is right, but the weights after step {step} are not: something besides one step along this batch's "
         "gradient changed them",
         ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n"),
     ),

@@ -11,12 +11,12 @@ from gpucourse.judge import Case, Part, Way
 VOCABULARY = 50
 WAYS = {
     "without-the-cache": Way(
-        "the tokens are right, but {computed} were computed where {needed} are enough: each step computes the whole text "
-        "again. For a text ten times as long that is a hundred times the work. Keep one cache",
+        "the tokens are right, but {computed} tokens were computed where {needed} are enough: each step computes the whole "
+        "text again. For a text ten times as long, that is a hundred times the work. Keep one cache",
         ("model(tokens[-1:], cache)", "model(prompt + tokens, [])"),
     ),
     "everything-again": Way(
-        "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were already in it, and "
+        "the cache has {held} entries for a text of {text} tokens: you computed tokens again that were already in it, so "
         "the model looked back at them twice",
         ("model(tokens[-1:], cache)", "model(prompt + tokens, cache)"),
     ),
@@ -53,14 +53,15 @@ WAYS = {
         ),
     ),
     "one-too-many": Way(
-        "the last token of the answer was computed as well, which is not needed: what comes after it is not part of the answer",
+        "the last token of the answer was also passed to the model. That is not needed, because the token after it is not "
+        "part of the answer",
         (
             "        if len(tokens) == count:\n            return tokens\n        scores = model(tokens[-1:], cache)[-1]\n",
             "        scores = model(tokens[-1:], cache)[-1]\n        if len(tokens) == count:\n            return tokens\n",
         ),
     ),
     "first-place": Way(
-        "you took the scores of the first token of the prompt: what comes after the prompt follows from its last token",
+        "you took the scores of the first token of the prompt, but the token after the prompt follows from its last token",
         ("scores = model(prompt, cache)[-1]", "scores = model(prompt, cache)[0]"),
     ),
     "least-likely": Way("you always took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")),

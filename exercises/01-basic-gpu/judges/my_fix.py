@@ -24,8 +24,8 @@ WAYS = {
         ("PIECE = 4096", "PIECE = 400_960"),
     ),
     "parts-kept": Way(
-        "it loads the table in parts but still ran out of memory, with {rows:,} of {wanted:,} rows read: something, such as a "
-        "list or a growing table, still holds the parts that are finished. Keep only their sums",
+        "it loads the table in parts but still ran out of memory, with {rows:,} of {wanted:,} rows read. Something, such as "
+        "a list or a growing table, still keeps the finished parts. Keep only their sums",
         (
             "    total = 0\n    for first in range(0, rows, PIECE):\n        piece = load(first, min(PIECE, rows - first))\n"
             "        total = total + piece.square_().sum(dim=0, dtype=torch.float64)\n    return total\n",
@@ -39,7 +39,7 @@ WAYS = {
         ("PIECE = 4096", "PIECE = 8"),
     ),
     "rows-missing": Way(
-        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, but it counts, too",
+        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, but it must be read too",
         ("range(0, rows, PIECE)", "range(0, rows - PIECE + 1, PIECE)"),
     ),
     "rows-beyond": Way(

@@ -11,7 +11,7 @@ Events = Sequence[tuple[float, int]]
 KEYS = ("ttft_s", "e2e_s", "tpot_s", "tok_per_s")
 WAYS = {
     "empty-event-first": Way(
-        "TTFT ends at the first event, which brought no token: engines send it as soon as they have the request. This "
+        "TTFT ends at the first event, which brought no token: engines send it as soon as they receive the request. So this "
         "would make any engine look fast",
         ("with_tokens[0][0] - sent_s", "events[0][0] - sent_s"),
     ),
@@ -20,7 +20,7 @@ WAYS = {
         ("with_tokens[-1][0] - sent_s", "events[-1][0] - sent_s"),
     ),
     "not-from-the-request": Way(
-        "{key} begins at the first event, not when the request was sent: queue and prefill are what your user waits for",
+        "{key} begins at the first event, but must begin when the request was sent: your user also waits for queue and prefill",
         ("e2e = with_tokens[-1][0] - sent_s", "e2e = with_tokens[-1][0] - events[0][0]"),
     ),
     "clock-as-duration": Way(
@@ -58,8 +58,8 @@ WAYS = {
         ("ttft = with_tokens[0][0] - sent_s", "ttft = 1000 * (with_tokens[0][0] - sent_s)"),
     ),
     "zero-for-nothing": Way(
-        "an answer of a single token has no TPOT: 0 would look like the best possible value, and would pull down every mean. "
-        "Return None",
+        "an answer of a single token has no TPOT. A value of 0 would look like the best possible, and would lower every "
+        "mean. Return None",
         ("if tokens > 1 else None", "if tokens > 1 else 0.0"),
     ),
     "missing": Way("{key} is missing: {given}", ('        "tok_per_s": tokens / e2e,\n', "")),

@@ -20,13 +20,13 @@ WAYS = {
         ("        synchronize()\n        seconds.append(", "        seconds.append("),
     ),
     "busy-at-the-start": Way(
-        "the device still had other work in its queue when you started the clock, and that is in your figure: synchronize "
-        "before you start the clock, too",
+        "the device still had other work in its queue when you started the clock, and your figure includes that work: "
+        "synchronize before you start the clock, too",
         ("    for _ in range(samples):\n        synchronize()\n", "    for _ in range(samples):\n"),
     ),
     "synchronize-in-the-loop": Way(
-        "you waited after every call. {given_us:.1f} microseconds are launch, work and wait; the work alone is {right_us:.1f}. "
-        "Queue all calls of a sample and wait once, so that the device never runs out of work",
+        "you waited after every call. {given_us:.1f} microseconds are launch, work and wait; the work alone takes "
+        "{right_us:.1f}. Queue all calls of a sample and wait once, so that the device never runs out of work",
         ("            call()\n        synchronize()\n", "            call()\n            synchronize()\n"),
     ),
     "cold-call": Way(
@@ -35,7 +35,7 @@ WAYS = {
         ("    call()\n    seconds", "    seconds"),
     ),
     "cold-queue": Way(
-        "you made a first call to warm up, and started the clock while the device was still busy with it: synchronize "
+        "you made a first call to warm up, but started the clock while the device was still busy with it: synchronize "
         "between the two",
         (
             "    call()\n    seconds = []\n    for _ in range(samples):\n        synchronize()\n",

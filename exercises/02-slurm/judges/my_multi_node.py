@@ -28,7 +28,7 @@ WAYS = {
     ),
     "no-srun": Way(
         "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job; only what srun "
-        "starts runs on all of them. The other machines would hold their GPUs and do nothing",
+        "starts runs on all of them. The other machines would keep their GPUs and do nothing",
         ("srun --kill-on-bad-exit=1 --output=logs/%N-rank%t.log bash", "bash"),
     ),
     "same-rank": Way(
@@ -43,8 +43,8 @@ WAYS = {
         ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
     ),
     "fixed-size": Way(
-        "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is their number, even if --nodes=3 is added to the "
-        "command. With another number, processes wait for others that never arrive, or some are left out",
+        "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is the number of processes, even if --nodes=3 is added "
+        "to the command. With another number, processes wait for others that never arrive, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(

@@ -33,8 +33,8 @@ WAYS = {
         ("--gres=gpu:1 --time=00:30:00 --pty bash", "--pty bash --gres=gpu:1 --time=00:30:00"),
     ),
     "sbatch": Way(
-        "{program} opens no shell on the node: sbatch only submits a file, and salloc holds the GPU but leaves you where "
-        "you are. To get a shell on the node, use srun",
+        "{program} opens no shell on the node: sbatch only submits a file, and salloc reserves the GPU but leaves your "
+        "shell where it is. To get a shell on the node, use srun",
         ("srun", "sbatch"),
     ),
     "in-the-background": Way(

@@ -37,8 +37,8 @@ WAYS = {
         ("        pending.clear()\n", ""),
     ),
     "zeros": Way(
-        "it made a gradient of zeros for a parameter that got none: with momentum or weight decay the optimizer then moves it. "
-        "Leave its .grad None",
+        "it made a gradient of zeros for a parameter without a gradient. With momentum or weight decay, the optimizer then "
+        "moves that parameter. Leave its .grad None",
         (
             "        pending.clear()\n",
             "        pending.clear()\n        for parameter in model.parameters():\n"
@@ -69,8 +69,8 @@ WAYS = {
         ("        pending.append((work, parameter))", "        work.wait()\n        pending.append((work, parameter))"),
     ),
     "not-waited": Way(
-        "`finish` returned while {count} all-reduces were still running: what the optimizer then reads is undefined. "
-        "Call wait() on what each of them returned",
+        "`finish` returned while {count} all-reduces were still running, so the optimizer reads undefined values. Call "
+        "wait() on what each of them returned",
         ("            work.wait()\n", ""),
     ),
     "changed-early": Way(
@@ -82,8 +82,8 @@ WAYS = {
         ),
     ),
     "no-gradient": Way(
-        "it failed on a parameter that got no gradient in this pass ({says}): no hook was called for it, and its .grad is "
-        "None. In `finish`, use only what the hooks have started",
+        "it failed on a parameter that got no gradient in this pass ({says}). No hook was called for that parameter, and "
+        "its .grad is None. In `finish`, use only what the hooks have started",
         (
             "        pending.clear()\n",
             "        pending.clear()\n        sum(parameter.grad.sum() for parameter in model.parameters())\n",

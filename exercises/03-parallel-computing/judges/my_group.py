@@ -14,9 +14,9 @@ WAYS = {
         (" * len(x) / samples", ""),
     ),
     "by-count": Way(
-        "each piece has the weight 1/{count}, which is right only if all pieces have the same size: here the last has {last} "
-        "samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all samples of "
-        "the group",
+        "each piece has the weight 1/{count}, which is right only if all pieces have the same size. Here the last has "
+        "{last} samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all "
+        "samples of the group",
         ("* len(x) / samples", "/ len(pieces)"),
     ),
     "by-full-group": Way(
@@ -50,12 +50,12 @@ WAYS = {
         ("    optimizer.zero_grad()\n", ""),
     ),
     "sent-each-time": Way(
-        "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward: the same step "
-        "for {count} times the bytes. Process all pieces but the last inside model.no_sync()",
+        "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward. That makes "
+        "the same step with {count} times the bytes. Process all pieces but the last inside model.no_sync()",
         ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "contextlib.nullcontext()"),
     ),
     "forward-outside": Way(
-        "no_sync was entered {entered} times, but the gradients were still sent {count} times: DistributedDataParallel "
+        "no_sync was entered {entered} times, but the gradients were still sent {count} times. DistributedDataParallel "
         "decides in the forward pass, so model(x) must be inside no_sync, too",
         (
             "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n",
@@ -102,7 +102,7 @@ WAYS = {
         ),
     ),
     "all-kept": Way(
-        "the second piece went through the model before backward of the first: then the activations of all pieces are in "
+        "the second piece went through the model before backward of the first. Then the activations of all pieces are in "
         "memory at once, as for the big batch. Call backward after each piece",
         (
             "            loss = cross_entropy(model(x), y) * len(x) / samples\n            loss.backward()\n",

@@ -34,8 +34,8 @@ WAYS = {
         ),
     ),
     "whole": Way(
-        "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 needs 2. Send the "
-        "small tensor, not the one that you made it from",
+        "{bytes:,} bytes were sent for {count:,} numbers. That is {each:.3g} bytes per number, but float16 needs 2. Send "
+        "the float16 tensor, not the tensor from which you made it",
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
@@ -50,8 +50,8 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "wrong-sign": Way(
-        "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep the values that "
-        "should have been sent minus those that were sent, not the reverse, on the scale on which you add them",
+        "you keep an error, but over {steps} steps of one gradient the means are still {lost:.2%} off. Keep the values to "
+        "send minus the values sent, not the reverse, in the scale in which you add them",
         ("target - rounded.float() * ranks", "rounded.float() * ranks - target"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
@@ -66,7 +66,7 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "error-of-the-mean": Way(
-        "you kept the difference from the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
+        "you kept the difference from the mean of all ranks. Most of that is the other ranks' share, and it grows. A rank "
         "must keep the rounding error of its own numbers",
         ("target - rounded.float() * ranks", "target - rounded.float()"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
@@ -175,7 +175,7 @@ def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> Non
         says = f"the result is {step['usual times']:.3g} times the mean of the ranks' gradients"
         raise Verdict("failed", "not-the-mean", says, case)
     if not step["large off"] < 0.01:
-        raise part.wrong("overflow", case, ranks=size, largest=LARGEST, given=f"{step['large times']:.3g} times what it is")
+        raise part.wrong("overflow", case, ranks=size, largest=LARGEST, given=f"{step['large times']:.3g} times its value")
 
 
 def _gradients(number: int) -> list[float]:
@@ -247,7 +247,7 @@ def _check_drift(part: Part, drift: float) -> None:
     """Check that the sent values lack only the rounding of the last gradients, whatever the gradients were. Raises Verdict."""
     if drift > ROUNDING:
         says = (
-            f"over {CHANGING} gradients, the values sent are up to {drift:.3g} off in all, but with error feedback only the "
-            f"rounding of the last gradient is missing, {ROUNDING / 2:.3g}: a part of the errors is lost, or is added again"
+            f"over {CHANGING} steps, the sum of the values sent is up to {drift:.3g} off. With error feedback, only the "
+            f"rounding of the last gradient is missing, {ROUNDING / 2:.3g}. Some errors are lost, or are added twice"
         )
         raise Verdict("failed", "other", says, f"{CHANGING} steps, each with different gradients, 2 ranks")

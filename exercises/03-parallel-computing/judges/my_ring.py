@@ -13,8 +13,9 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "whole-tensor": Way(
-        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}: in a ring of {size}, a message is one chunk, and all of "
-        "them together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per step",
+        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}. In a ring of {size}, a message is one chunk, and all "
+        "messages together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per "
+        "step",
         ("flat.tensor_split(size)", "[flat] * size"),
     ),
     "no-all-gather": Way(
@@ -28,9 +29,9 @@ WAYS = {
         ("incoming.copy_(arriving)", "incoming += arriving"),
     ),
     "own-part-lost": Way(
-        "element {element} of rank {rank} lacks the value of rank {part}, and in all steps the messages contain the values of "
-        "only one rank. In the first half of the steps, add what arrives to your own chunk; if you replace it, your own values "
-        "are lost",
+        "element {element} of rank {rank} lacks the value of rank {part}, and every message contains the values of only one "
+        "rank. In the first half of the steps, add what arrives to your own chunk. If you replace the chunk, your own "
+        "values are lost",
         ("incoming += arriving", "incoming.copy_(arriving)"),
     ),
     "unfinished-passed-on": Way(
@@ -72,8 +73,8 @@ WAYS = {
         ("dist.irecv(arriving, preceding).wait()", "dist.irecv(arriving, preceding)"),
     ),
     "not-waited": Way(
-        "rank {rank} returned without waiting for {count} of its messages ({kinds}): until wait() returns, a chunk may "
-        "not have been sent, or not have arrived",
+        "rank {rank} returned without waiting for {count} of its messages ({kinds}). Until wait() returns, a chunk may not "
+        "have been sent, or may not have arrived",
         ("        sending.wait()\n", ""),
     ),
     "no-messages": Way(
@@ -99,8 +100,8 @@ WAYS = {
         ("step in range(2 * (size - 1))", "step in range(2 * (size - 1) or 1)"),
     ),
     "other-size": Way(
-        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver use different chunks, or the "
-        "receiving tensor has another length or type than the chunk",
+        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver use different chunks, or "
+        "the receiving tensor differs from the chunk in length or type",
         ("torch.empty_like(incoming)", "torch.empty(len(incoming), dtype=torch.float16)"),
     ),
     "average": Way(
@@ -112,8 +113,8 @@ WAYS = {
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
-        "the sum is right, and rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
-        "each: every further message costs a latency, and with fewer messages each is larger than a chunk",
+        "the sum is right, but rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
+        "each. Every additional message costs a latency; with fewer messages, each is larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
             "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"

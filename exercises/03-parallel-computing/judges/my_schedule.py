@@ -11,7 +11,7 @@ FORWARD, BACKWARD = "forward", "backward"
 SECONDS = {FORWARD: 1.0, BACKWARD: 2.0}  # a backward takes about twice as long
 WAYS = {
     "one-rank-at-a-time": Way(
-        "stage {stage} runs each micro-batch backward before it starts the next one: the stages take turns, as without "
+        "stage {stage} runs each micro-batch backward before it starts the next one. So the stages take turns, as without "
         "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Run some forward first",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = 0"),
     ),
@@ -21,8 +21,8 @@ WAYS = {
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = micro_batches"),
     ),
     "too-many": Way(
-        "stage {stage} of {stages} holds {held} micro-batches, but {room} are allowed: it warms up with too many. When it has "
-        "sent one for each later stage, the first is on its way back",
+        "stage {stage} of {stages} holds {held} micro-batches, but {room} are allowed: it warms up with too many. When it "
+        "has sent one for each later stage, the first is already on its way back",
         ("stages - stage - 1", "stages - stage"),
     ),
     "too-few": Way(
@@ -43,8 +43,8 @@ WAYS = {
         ),
     ),
     "deadlock": Way(
-        "the stages wait for each other for ever: {waiting}. A stage must not wait for the next micro-batch before it sends "
-        "one back, if the previous stage sends the next only after it got one back",
+        "the stages wait for each other for ever: {waiting}. A stage must send a micro-batch back before it waits for the "
+        "next one, if the previous stage sends the next one only after that",
         ("stages - stage - 1", "(stages - 1) * (stage % 2)"),
     ),
     "out-of-order": Way(

@@ -60,8 +60,8 @@ WAYS = {
         ),
     ),
     "times-only": Way(
-        "you divided step times, but the steps are not the same work: {ranks} ranks process {many} samples in one step, and "
-        "one rank {one}. Compare samples per second",
+        "you divided step times, but the steps do different amounts of work: {ranks} ranks process {many} samples in one "
+        "step, and one rank {one}. Compare samples per second",
         ('training["ranks"] * training["batch_per_rank"] / step_s', "1 / step_s"),
     ),
     "one-ranks-samples": Way(
@@ -73,8 +73,8 @@ WAYS = {
         ("samples_per_s(together) / samples_per_s(alone)", "samples_per_s(alone) / samples_per_s(together)"),
     ),
     "efficiency-undivided": Way(
-        "the speed-up is right. Efficiency is what each rank contributed of a full rank: the speed-up divided by the number of "
-        "ranks, {ranks}",
+        "the speed-up is right. The efficiency is the speed-up divided by the number of ranks, {ranks}: the share of a "
+        "perfect speed-up",
         ('100 * speedup / together["ranks"]', "100 * speedup"),
     ),
     "efficiency-share": Way(
