@@ -189,10 +189,7 @@ if rank == 0:
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
         least = f"{metrics['least_efficiency_percent']:.0f} %"
-        say(
-            f"the AllReduce of all gradients alone takes {metrics['allreduce_ms']:.2f} ms; if a step hid none of it, its "
-            f"efficiency would be {least}"
-        )
+        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; a step that hid nothing of it: efficiency {least}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
         say("On CPUs correctness is meaningful, timings are not: ranks on one computer share its cores and its memory.")
