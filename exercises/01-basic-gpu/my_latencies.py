@@ -1,4 +1,4 @@
-"""Your part of 1.2: the times of an answer, from what a client sees of its stream.
+"""Your part of 1.2: the times of an answer, computed from its stream as a client sees it.
 
 You will learn    between which moments TTFT, TPOT and tokens/s are measured, and what in a stream is not a token
 You will produce  a `summarise` that is right for any engine's stream

@@ -1,4 +1,4 @@
-"""First job: what Slurm tells a batch job, and proof that the job has the GPU that it asked for to itself.
+"""First job: the variables that Slurm sets for a batch job, and proof that the job shares its GPU with no other.
 
 You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
 You will produce  one line about where the job runs, and a matrix product timed there; job-NUMBER.json

@@ -1,4 +1,4 @@
-"""Data parallel training: every rank trains on its own share of the data, and all hold the same model.
+"""Data parallel training: every rank trains on its own share of the data, and all ranks have the same model.
 
 You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
                   speed-up fairly (strong and weak scaling); how much of a step is communication

@@ -1,4 +1,4 @@
-"""Your part of 3.7: break down one point of a scaling curve, without naming what the noise hides.
+"""Your part of 3.7: break down one point of a scaling curve, and name no bottleneck that noise may explain.
 
 You will learn    speed-up and efficiency of strong and weak scaling; the Karp-Flatt fraction; when a bottleneck may be named
 You will produce  a `take_apart` that is right for any number of workers, and names no bottleneck if the noise is too large

@@ -71,7 +71,7 @@ def lint(catalog: Catalog) -> list[str]:
 
 
 def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    """Yield what is missing from the parts that a learner writes."""
+    """Yield the gaps in the parts that a learner writes, and a message if the exercise has no part."""
     places = catalog.part_places(module, exercise)
     if not exercise.yours:
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"

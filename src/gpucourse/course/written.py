@@ -118,7 +118,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def _place(detail: ErrorDetails, data: Any) -> Place:
-    """Return the place in the file: pydantic's place without the names of union branches."""
+    """Return the place in the file: pydantic's location without the names of union branches."""
     place: list[str | int] = []
     value = data
     for step in detail["loc"]:

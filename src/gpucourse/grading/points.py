@@ -1,8 +1,8 @@
 """Points from evidence. Each row of the rubric is divided equally among its exercises, and within an exercise by the weights of
 its kinds of evidence.
 
-Without a GPU, the checks and questions that need one are left out, and the row's `level` shows this. Nothing is earned by work
-that is missing, or by a run whose files were changed afterwards. Free text earns what a reviewer awards; until then, its points
+Without a GPU, the checks and questions that need one are left out, and the row's `level` shows this. Missing work earns
+nothing, nor does a run whose files were changed afterwards. Free text earns the points that a reviewer awards; until then, they
 wait. A learner's own judgement earns none. A part that copies a solution of the course also waits for a reviewer. Choices that
 stay wrong take points from the other evidence in their row, so that guessing earns none. No row falls below 0.
 """

@@ -24,7 +24,8 @@ Answer = dict[str, Any]
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """Additions to the verdict on a suspected way: the `change` to the solution, what was `seen`, and the part's `output`."""
+    """Additions to the verdict on a suspected way: the `change` to the solution, the observation `seen`, and the part's
+    `output`."""
 
     change: tuple[str, str]
     seen: str
@@ -32,10 +33,10 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
-    """Return the answer with its cause if that is proved, otherwise with what was seen. Return None if the process that asked
+    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the process that asked
     exits.
 
-    `judge` judges another request.
+    `judge` is a function that judges a request.
     """
     fields = answer.pop("suspicion", None)
     if fields is None:

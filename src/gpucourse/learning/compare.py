@@ -46,9 +46,9 @@ _PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another colum
 class Comparison:
     """Runs side by side.
 
-    `labels`: a name for each run, for tables and charts, made from what distinguishes it from the others.
-    `conclusion`: a sentence or two on what the differences show.
-    `repeat`: the command that shows how much of the differences is noise; empty if there is none.
+    `labels`: a name for each run in tables and charts, which shows how it differs from the other runs.
+    `conclusion`: a sentence or two on the differences.
+    `repeat`: a command that shows how much of the differences is noise; empty if there is no such command.
     """
 
     exercise: str

@@ -256,7 +256,7 @@ def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdic
 def _confirm_in_run(
     context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, verdict: ExerciseVerdict | None
 ) -> PartResult:
-    """Return the result of a part, updated by what the checks of its run show now. Raises MissingError for a damaged file."""
+    """Return the result of a part, updated by the checks of its run. Raises MissingError for a damaged file."""
     record = runs.read(context.paths, exercise.id, result.run)
     if record is None:  # the run was removed after it was found
         return make_doubtful(result, f"its run {result.run} is not here")

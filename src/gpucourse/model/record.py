@@ -107,7 +107,7 @@ class GivenPrediction:
 
 @dataclass(kw_only=True)
 class RunRecord:
-    """`run.json`: everything about one run that has no file of its own. Times are ISO 8601 in UTC.
+    """`run.json`: the facts about one run that have no separate file. Times are ISO 8601 in UTC.
 
     `nodes`: under Slurm, the node that accepts the jobs. The rows of the jobs say where they ran.
     `silence_s`: a rank that prints nothing for so many seconds is reported.
@@ -269,7 +269,7 @@ class RunRecord:
 
     @property
     def warnings(self) -> list[str]:
-        """Return sentences on what is wrong with a run that succeeded."""
+        """Return a sentence for each problem of a run that succeeded."""
         return [self.split_world] if self.split_world else []
 
     @property

@@ -52,7 +52,7 @@ class Rerun:
     """One exercise after its rerun, with its parts judged again.
 
     `run`: the run in the bundle; empty if no run counts.
-    `why`: what differs besides figures, or why the run was left out.
+    `why`: the differences besides figures, or why the run was left out.
     """
 
     exercise: str
