@@ -22,7 +22,7 @@ def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, f
     Return a dictionary:
     "ttft_s": from the request to the first token.
     "e2e_s": from the request to the last token.
-    "tpot_s": per token after the first; None if there is only one token.
+    "tpot_s": per token after the first. It is None if there is only one token.
     "tok_per_s": all tokens divided by the time of the whole answer.
     """
     raise NotImplementedError("summarise: which event brought the first token, and which the last?")

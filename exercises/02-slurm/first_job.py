@@ -44,7 +44,7 @@ torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every
 
 
 def uuid() -> str | None:
-    """Return the unique id of the GPU; None without a GPU."""
+    """Return the unique id of the GPU, or None without a GPU."""
     if not on_gpu:
         return None
     command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={visible_gpus[0] if visible_gpus else 0}"]

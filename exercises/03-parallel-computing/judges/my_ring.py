@@ -331,7 +331,7 @@ def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[
 
 
 def _count_ranks(number: float, weights: list[int], size: int) -> int:
-    """Return how many ranks' values are in the sum of an element; 0 if the number is not such a sum."""
+    """Return how many ranks' values are in the sum of an element, or 0 if the number is not such a sum."""
     counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
     return sum(counts)
 
@@ -351,7 +351,7 @@ def _explain_number(part: Part, results: list[RankResult], name: str, rank: int,
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
-    """Return how often each rank's part is in the sum `value`; None if the sum contains anything else."""
+    """Return how often each rank's part is in the sum `value`, or None if the sum contains anything else."""
     if value < 0 or value != int(value) or int(value) % weight:
         return None
     remainder, counts = int(value) // weight, []

@@ -82,7 +82,7 @@ class Catalog:
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
-        """Return the module of that number. Raises UnknownName; ManifestError if its manifest is invalid."""
+        """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is invalid."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
             number = module_id.partition(".")[0]
@@ -99,7 +99,8 @@ class Catalog:
         return module
 
     def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
-        """Return the exercise of that number with its module. Raises UnknownName; ManifestError if its manifest is invalid."""
+        """Return the exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is
+        invalid."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
             raise UnknownName("exercise", exercise_id, self._exercise_ids())

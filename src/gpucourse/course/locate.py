@@ -57,7 +57,7 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder in `GPUCOURSE_COURSE`; None if it is not set, or if it is the folder of the built-in course."""
+    """Return the folder in `GPUCOURSE_COURSE`, or None if it is not set, or if it is the folder of the built-in course."""
     if not (folder := environ.get(OVERRIDE)):
         return None
     root = Path(folder).expanduser().absolute()

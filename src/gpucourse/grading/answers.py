@@ -49,7 +49,7 @@ def judge(
 ) -> AnswerResult:
     """Return the result for an answer.
 
-    `evidence`: the evidence of the run that the question is about; None without a run.
+    `evidence`: the evidence of the run that the question is about. It is None without a run.
     `self_judged`: the learner made the judgement, so it is shown but earns nothing.
     `wrong_before`: the number of earlier wrong answers to the question.
 

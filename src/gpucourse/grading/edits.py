@@ -17,7 +17,7 @@ class FileEdit:
     """One file that differs from the course's.
 
     `part`: whether the learner writes this file.
-    `added` and `removed`: numbers of lines; None if the file could not be compared.
+    `added` and `removed`: numbers of lines. They are None if the file could not be compared.
     `lines`: the unified diff, cut at `MAX_LINES`.
     `note`: what the diff leaves out.
     """

@@ -175,7 +175,7 @@ def _list_groups(groups: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Return why nothing from the run can count; empty if it can count."""
+    """Return why nothing from the run can count, or an empty text if it can count."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:

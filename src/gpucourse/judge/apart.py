@@ -50,7 +50,7 @@ class Requests:
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """Return the next request; None if the process that asked has exited."""
+        """Return the next request, or None if the process that asked has exited."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -168,7 +168,8 @@ class _Pipes:
 
 
 def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
-    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing; empty if it is not known."""
+    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing, or an empty text if it is not
+    known."""
     with suppress(ProcessLookupError):
         os.kill(child.pid or 0, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
@@ -182,7 +183,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 def _end(child: BaseProcess, patience: float) -> int | None:
     """End the process and everything that it started, but give it until `patience` to end by itself.
 
-    Return its exit code, which is negative for a signal; None if it had to be ended.
+    Return its exit code, which is negative for a signal, or None if it had to be ended.
     """
     while (code := child.exitcode) is None and time.monotonic() < patience:
         time.sleep(_LOOK_S)

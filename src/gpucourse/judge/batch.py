@@ -100,8 +100,8 @@ class Call:
         return any((self.folder / word).resolve() == path for word in self.words if word.endswith(script))
 
     def value(self, flag: str) -> str | None:
-        """Return the value of a flag of the script (--flag=VALUE or --flag VALUE); None without the flag. As in argparse, the
-        last value counts."""
+        """Return the value of a flag of the script (--flag=VALUE or --flag VALUE), or None without the flag. As in argparse,
+        the last value counts."""
         value = None
         for word, following in zip(self.words, (*self.words[1:], None), strict=True):
             if word.startswith(f"{flag}="):

@@ -104,7 +104,7 @@ def find_simplest(knobs: Sequence[Knobs]) -> int:
 
 
 def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
-    """Return a sentence that says which change to the failing input makes it pass; empty if that is not known."""
+    """Return a sentence that says which change to the failing input makes it pass, or an empty text if that is not known."""
     alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
     if not alike:
         return ""

@@ -159,7 +159,7 @@ class Judge:
             pipe.flush()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """Return the next line that the process writes; None if it exits or the deadline passes first."""
+        """Return the next line that the process writes, or None if it exits or the deadline passes first."""
         process = cast("subprocess.Popen[bytes]", self._process)
         pipe = cast("IO[bytes]", process.stdout)
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:

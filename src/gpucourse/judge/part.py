@@ -179,7 +179,8 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback; empty if there is no such line."""
+        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback, or an empty text if there is no such
+        line."""
         frames = self._frames(error)
         return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
 

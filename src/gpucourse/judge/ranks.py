@@ -224,7 +224,7 @@ def _stack(folder: Path, rank: int) -> Path:
 
 
 def _read_processor_s(ranks: Iterable[_RankProcess]) -> float:
-    """Return the processor time of all threads of these ranks in seconds; -1 if the system does not report it."""
+    """Return the processor time of all threads of these ranks in seconds, or -1 if the system does not report it."""
     total = 0
     for rank in ranks:
         try:

@@ -31,7 +31,7 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the run that the answers are about; empty without a run."""
+        """Return the mode of the run that the answers are about, or an empty text without a run."""
         return self.record.mode if self.record else ""
 
 
@@ -81,7 +81,7 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
     """Store answers, and return every question with the result of its answer. Null withdraws an answer.
 
-    Raises UnknownName; UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
+    Raises UnknownName, or UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():

@@ -74,7 +74,7 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises StorageError; UsageError if there is nothing to hand in yet."""
+    """Make the bundle at `path`. Raises StorageError, or UsageError if there is nothing to hand in yet."""
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run and no answer", hint="gpucourse list")
@@ -209,7 +209,7 @@ def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]
 
 
 def _unpack(path: Path, root: Path) -> set[str]:
-    """Unpack a zip under `root`, and return the names of its files. Raises UsageError; StorageError if this computer's disk
+    """Unpack a zip under `root`, and return the names of its files. Raises UsageError, or StorageError if this computer's disk
     fails."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block

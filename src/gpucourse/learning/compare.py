@@ -48,7 +48,7 @@ class Comparison:
 
     `labels`: a name for each run in tables and charts, which shows how it differs from the other runs.
     `conclusion`: a sentence or two on the differences.
-    `repeat`: a command that shows how much of the differences is noise; empty if there is no such command.
+    `repeat`: a command that shows how much of the differences is noise. It is empty if there is no such command.
     """
 
     exercise: str

@@ -62,8 +62,8 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
     """Return the run of an exercise with the typed id.
 
-    Raises UnknownName; MissingError if its record cannot be read. Raises UsageError if it is a run of another exercise, did not
-    succeed, or ran a learner's own script.
+    Raises UnknownName, or MissingError if its record cannot be read. Raises UsageError if it is a run of another exercise, did
+    not succeed, or ran a learner's own script.
     """
     record = runs.find(paths, run)
     if record.exercise != exercise.id:
@@ -141,7 +141,7 @@ def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping
 
 
 def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
-    """Return the run that the submitted answers are about; None if there is no such run, or if the sheet cannot be read."""
+    """Return the run that the submitted answers are about, or None if there is no such run, or if the sheet cannot be read."""
     try:
         sheet = load_sheet(paths.answers(exercise.id), exercise)
     except ManifestError:
@@ -154,7 +154,8 @@ Judgements = Mapping[tuple[str, str], Judgement]
 
 
 def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
-    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace; empty without a reviewer.
+    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace; none without a
+    reviewer.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
@@ -277,7 +278,7 @@ def _find_run_of_answers(paths: WorkspacePaths, exercise: Exercise, run: str | N
 
 
 def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord | None:
-    """Return the run of that id if it can be evidence for the exercise; None if it cannot, or is unreadable."""
+    """Return the run of that id if it can be evidence for the exercise, or None if it cannot, or is unreadable."""
     try:
         record = runs.read(paths, exercise.id, run)
     except MissingError:

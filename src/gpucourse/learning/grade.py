@@ -137,7 +137,7 @@ def judgement(
 ) -> tuple[str, Judgement]:
     """Return a person's judgement of one free text or part, for `keep`. `share` is the quality, from 0 to 1.
 
-    Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
+    Raises UnknownName, or UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     ids = [*(item.id for item in exercise.questions), *(part.id for part in exercise.yours)]

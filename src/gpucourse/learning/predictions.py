@@ -33,7 +33,7 @@ def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPredi
 
 
 def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
-    """Return the result for the learner's predictions of an exercise; None if the exercise asks for none.
+    """Return the result for the learner's predictions of an exercise, or None if the exercise asks for none.
 
     The first right prediction counts. It counts in full if no other prediction and no run with the same parameters came before
     it.

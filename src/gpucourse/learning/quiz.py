@@ -47,7 +47,7 @@ def the_quiz(folders: CourseFolders) -> Quiz:
 
 
 def read_tries(paths: WorkspacePaths) -> Tries:
-    """Return every attempt so far. Raises NewerFormat; MissingError for a damaged file, which stays unchanged."""
+    """Return every attempt so far. Raises NewerFormat, or MissingError for a damaged file, which stays unchanged."""
     return read_record(paths.quiz, Tries) or Tries()
 
 
@@ -65,7 +65,7 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
 def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Store answers, and return their results. The attempt ends with its last answer. No answer can be changed.
 
-    Raises UnknownName; UsageError if an answer does not fit its question, if the question was answered before, or if the
+    Raises UnknownName, or UsageError if an answer does not fit its question, if the question was answered before, or if the
     attempt is over. Nothing is then stored.
     """
     by_id = {question.id: question for question in sitting.quiz.questions}
@@ -124,7 +124,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 
 
 def score(context: Context) -> QuizScore | None:
-    """Return the best finished attempt; None without a quiz or a finished attempt."""
+    """Return the best finished attempt, or None without a quiz or a finished attempt."""
     quiz = read_quiz(context.folders.modules)
     attempts = [attempt for attempt in read_tries(context.paths).tries[-_MAX_TRIES:] if attempt.ended is not None]
     if quiz is None or not attempts:

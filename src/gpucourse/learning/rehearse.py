@@ -191,7 +191,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Return the option for `count` nodes; empty for the usual number."""
+    """Return the option for `count` nodes. The result is empty for the usual number."""
     return () if count == usual else ("--nodes", str(count))
 
 
@@ -212,7 +212,7 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """Return the full record of the run in a command's JSON document; None without a run."""
+    """Return the full record of the run in a command's JSON document, or None without a run."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 

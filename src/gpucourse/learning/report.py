@@ -153,7 +153,7 @@ def _chapter(
 
 
 def _value(figure: Figure, subject: Subject) -> object:
-    """Return the figure of one run; None if the run does not have it, or if it is not a number."""
+    """Return the figure of one run, or None if the run does not have it, or if it is not a number."""
     try:
         return values.read(figure.value, {"metrics": subject.metrics})
     except values.Unreadable:

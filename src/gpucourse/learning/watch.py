@@ -96,7 +96,7 @@ def wait_for_saves(
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
-    """Return `file.py:3: what is wrong` for the first file that is not valid Python; None if all are valid."""
+    """Return `file.py:3: what is wrong` for the first file that is not valid Python, or None if all are valid."""
     for path in files:
         if path.suffix != ".py":
             continue

@@ -39,7 +39,7 @@ class Check(Strict):
     tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
     unit: str = Field(default="", description="the unit of the value")
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a GPU can give the value")
-    when_open: Text | None = Field(default=None, description="what to say, instead of an error, if the value is null")
+    when_open: Text | None = Field(default=None, description="the text to show, instead of an error, if the value is null")
     hint: Text = Field(description="where to look if it does not hold")
 
     _comparison: tuple[str, Scalar] = PrivateAttr()

@@ -81,7 +81,7 @@ class InstanceType:
     """One type of instance in the table of hardware.
 
     `quota`: the quota's code for each market.
-    `retired`: why AWS no longer offers the type; empty if AWS still does.
+    `retired`: why AWS no longer offers the type. It is empty if AWS still does.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Machines:
 class LabNeed:
     """The needs of one module's lab: its machines, its shared storage in GiB, and how many hours the module usually takes.
 
-    `smaller` is a type with fewer vCPUs that also suffices for the nodes; empty if there is none.
+    `smaller` is a type with fewer vCPUs that also suffices for the nodes. It is empty if there is no such type.
     """
 
     module: str
@@ -148,12 +148,12 @@ class Quota:
 
     @property
     def free(self) -> int | None:
-        """Return how many more vCPUs can be started; None if that is not known."""
+        """Return how many more vCPUs can be started, or None if that is not known."""
         return None if self.limit is None or self.used is None else max(0, self.limit - self.used)
 
     @property
     def enough(self) -> bool | None:
-        """Return whether the quota covers the need; None if that is not known. A limit below the need is enough to return
+        """Return whether the quota covers the need, or None if that is not known. A limit below the need is enough to return
         False."""
         if self.limit is not None and self.limit < self.needed:
             return False

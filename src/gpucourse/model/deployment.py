@@ -39,7 +39,7 @@ class Cloud:
     """The place of a lab in the cloud, and its deadline. Times are ISO 8601 in UTC; prices are USD as text.
 
     `placement_group`: whether one was requested. AWS may have had no room for it.
-    `backstop`: what is wrong with the scheduled termination outside the nodes; empty if it is armed.
+    `backstop`: what is wrong with the scheduled termination outside the nodes. It is empty if that is armed.
     `tried`: the places where building the lab failed before.
     `reservation`: set while a command starts the lab or extends its time.
     """
@@ -102,7 +102,7 @@ class Deployment:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return the lab's nodes; empty before they exist."""
+        """Return the lab's nodes. The result is empty before they exist."""
         return self.inventory.nodes if self.inventory else ()
 
     @property
@@ -122,7 +122,8 @@ class Deployment:
 
     @property
     def flag(self) -> str:
-        """Return the option that `deploy` and `destroy` need for this target, with a leading space; empty if they need none."""
+        """Return the option that `deploy` and `destroy` need for this target, with a leading space, or an empty text if they
+        need none."""
         return f" --target {self.target}"
 
     @property
@@ -143,12 +144,12 @@ class Deployment:
 
     @property
     def ports(self) -> list[int]:
-        """Return the SSH ports of its nodes; empty before they are known."""
+        """Return the SSH ports of its nodes. The result is empty before they are known."""
         return [node.port for node in self.inventory.nodes] if self.inventory else []
 
     @property
     def link(self) -> str:
-        """Return the speed that the lab set for the network between its nodes; empty if it did not set one."""
+        """Return the speed that the lab set for the network between its nodes, or an empty text if it did not set one."""
         return ""
 
     @property

@@ -10,7 +10,8 @@ class LogQuote:
     """A line of a log, unchanged.
 
     `rank`: None for the launcher of that node.
-    `where`: the line of the script that the traceback above names, such as `train.py, line 12`; empty without a traceback.
+    `where`: the line of the script that the traceback above names, such as `train.py, line 12`. It is empty without a
+    traceback.
     """
 
     node: str
@@ -43,7 +44,7 @@ class Diagnosis:
 class Silence:
     """A running rank that had printed nothing for `seconds`.
 
-    `doing`: what its process was doing: stopped, computing, waiting or not started; empty if that is not known.
+    `doing`: what its process was doing: stopped, computing, waiting or not started. It is empty if that is not known.
     `last`: the last line that it printed.
     """
 

@@ -30,8 +30,8 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class InjectedFault:
-    """The fault injected into a run. Learners see it only after they find it. `rank` is the rank with the fault; None means all
-    ranks."""
+    """The fault injected into a run. Learners see it only after they find it. `rank` is the rank with the fault, or
+    None if all ranks have it."""
 
     version: int = 1
     run: str

@@ -26,7 +26,7 @@ class Lab(Strict):
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
-    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most that a learner may ask for")
+    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that a learner may request")
 
     @model_validator(mode="after")
     def _check_order(self) -> Lab:
@@ -49,7 +49,7 @@ class AwsLab(Strict):
         description="a size with fewer vCPUs that is enough, offered if the quota allows no more (`deploy --size`)",
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
-    max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
+    max_nodes: int = Field(default=8, ge=1, le=8, description="the most nodes that a learner may request")
     min_nodes: int | None = Field(
         default=None, ge=1, le=8, description="the fewest that are enough if the quota allows no more; by default, as `nodes`"
     )

@@ -76,10 +76,10 @@ class Launch(Strict):
     max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")
     procs_per_node: ProcsPerNode = Field(
         default="gpu",
-        description="a number, gpu (one for each GPU, one if there is none), or a parameter that says it",
+        description="a number, gpu (one for each GPU, or one without a GPU), or the name of a parameter",
     )
     restarts: Annotated[int, Field(ge=0, le=MAX_RESTARTS)] | Name = Field(
-        default=0, description="how often torchrun may start all ranks again: a number, or a parameter that says it"
+        default=0, description="how often torchrun may start all ranks again: a number, or the name of a parameter"
     )
     timeout: Seconds = Field(default=1800.0, description="how long a run may take; by default 30m")
     collective_timeout: Seconds = Field(
@@ -99,7 +99,7 @@ class Launch(Strict):
 
     @property
     def count_parameter(self) -> str | None:
-        """Return the name of the parameter that sets the number of processes on each node; None if no parameter sets it."""
+        """Return the name of the parameter that sets the number of processes on each node, or None if no parameter sets it."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @property
@@ -111,7 +111,7 @@ class Launch(Strict):
 
     @property
     def restart_parameter(self) -> str | None:
-        """Return the name of the parameter that sets how often torchrun may start all ranks again; None if no parameter sets
+        """Return the name of the parameter that sets how often torchrun may start all ranks again, or None if no parameter sets
         it."""
         return self.restarts if isinstance(self.restarts, str) else None
 
@@ -189,7 +189,7 @@ class Parameter(Strict):
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:
-        """Return why the type, the range or the choices do not allow `value`; None if it is allowed."""
+        """Return why the type, the range or the choices do not allow `value`, or None if it is allowed."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]

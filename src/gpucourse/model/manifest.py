@@ -48,7 +48,7 @@ class MetricsTable(Strict):
     title: Text = Field(description="the heading above the table")
     rows: Rows = Field(description="the list in the metrics whose elements are the rows, such as metrics.rows")
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
-    main: bool = Field(default=False, description="true: the table in a run's result; if no table is marked, the first")
+    main: bool = Field(default=False, description="true: a run's result shows this table; by default, it shows the first")
 
 
 class Series(Strict):
@@ -123,7 +123,8 @@ class LearnerPart(Strict):
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
     submit: bool = Field(default=False, description="a batch file: once it is correct, run submits it instead of the course's")
     instead_of: Slug | None = Field(
-        default=None, description="an earlier part that it replaces if that one cannot be tried: one of them is enough"
+        default=None,
+        description="an earlier part that this part can replace if the earlier one cannot be tried: one of the two is enough",
     )
 
 
@@ -167,13 +168,13 @@ class Exercise(Strict):
         default=(), description="what is uploaded with the script: files of its folder or of exercises/shared, or whole folders"
     )
     packages: tuple[Name, ...] = Field(
-        default=("torch",), description="what the script imports; the nodes are checked for it before it starts"
+        default=("torch",), description="packages that the script imports; the nodes are checked for them before it starts"
     )
     programs: tuple[ProgramName, ...] = Field(
         default=(), description="programs that the script starts; the nodes are checked for them before it starts"
     )
     optional_programs: tuple[ProgramName, ...] = Field(
-        default=(), description="programs without which part of the exercise is not measured; the script itself looks for them"
+        default=(), description="programs that only a part of the exercise needs; the script itself looks for them"
     )
     builds_on: tuple[ExerciseId, ...] = Field(
         default=(), description="exercises whose newest measurements are uploaded with it, as earlier-ID-RUN.json"

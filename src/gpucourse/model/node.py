@@ -30,7 +30,7 @@ class Node:
     `mode`: decides what counts as evidence. `local` is a simulated node.
     `proxy`: a command whose standard input and output lead to the node's SSH server, like OpenSSH's ProxyCommand with %h and
     %p. It is empty if the node is reached directly.
-    `key`: the private key on this computer; empty for the workspace's key.
+    `key`: the private key on this computer. It is empty for the workspace's key.
     `typed`: the name that the learner typed for their own machine.
     """
 

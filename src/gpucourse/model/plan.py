@@ -19,8 +19,8 @@ class BatchFile:
     `after`: the file whose job must succeed before this one starts.
     `flags`: words before the file's name. They override the file's options.
     `arguments`: words after the file's name.
-    `error`: the path for standard error in sbatch's form (err-%j.txt); empty if standard error goes to standard output.
-    `script`: an uploaded file that is submitted unchanged from the work folder; empty if `text` is submitted.
+    `error`: the path for standard error in sbatch's form (err-%j.txt). It is empty if standard error goes to standard output.
+    `script`: an uploaded file that is submitted unchanged from the work folder. It is empty if `text` is submitted.
     """
 
     name: str

@@ -56,7 +56,8 @@ class Question(Strict):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the paths in the evidence that the answer is compared with; empty if the question needs no run."""
+        """Return the paths in the evidence that the answer is compared with. The result is empty if the question needs no
+        run."""
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")

@@ -116,7 +116,7 @@ class RunRecord:
     `drill`: whether a fault was injected on purpose.
     `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
     `own_module`: the name of that script as a module, if it was started as a module.
-    `place`: the folder of its runs below `runs/`, such as `scripts/train.py`; empty for the exercise's folder.
+    `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
     `profiled`: it ran under a profiler, which slows it down, so its times are no evidence.
     `prediction`: the prediction made before it began, if any.
     `edited`: the exercise's files that differed from the course's.
@@ -213,12 +213,12 @@ class RunRecord:
 
     @property
     def shown_verdict(self) -> str | None:
-        """Return the verdict of the run's checks; None for a learner's own script without checks."""
+        """Return the verdict of the run's checks, or None for a learner's own script without checks."""
         return None if self.own_script and not self.checks else self.verdict
 
     @property
     def seconds(self) -> float | None:
-        """Return the time from the run's start to its end; None if it has not started or not ended."""
+        """Return the time from the run's start to its end, or None if it has not started or not ended."""
         return (parse_moment(self.ended) - parse_moment(self.started)).total_seconds() if self.started and self.ended else None
 
     @property
@@ -230,7 +230,7 @@ class RunRecord:
 
     @property
     def restarts_in_words(self) -> str:
-        """Return how often torchrun started all ranks again, such as `1 restart`; empty if it did not."""
+        """Return how often torchrun started all ranks again, such as `1 restart`, or an empty text if it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
@@ -253,8 +253,8 @@ class RunRecord:
 
     @property
     def split_world(self) -> str:
-        """Return a sentence on how the ranks' process groups differ from the plan; empty if they do not, or if that is not
-        known."""
+        """Return a sentence on how the ranks' process groups differ from the plan, or an empty text if they do not, or if that
+        is not known."""
         sizes, planned = self.group_sizes, self.world_size
         if not self.starts_ranks or self.state != "succeeded" or planned < 2 or not sizes:
             return ""

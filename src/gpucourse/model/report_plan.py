@@ -54,8 +54,8 @@ class ReportChapter(Strict):
 class Enough(Strict):
     """The requirements for a complete report."""
 
-    gpus: int = Field(default=2, ge=1, description="the least number of GPUs")
-    models: int = Field(default=2, ge=0, description="the least number of models")
+    gpus: int = Field(default=2, ge=1, description="the minimum number of GPUs")
+    models: int = Field(default=2, ge=0, description="the minimum number of models")
     models_of: ExerciseId | None = Field(default=None, description="the exercise in which the values of `model` are counted")
 
 

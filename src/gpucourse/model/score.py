@@ -35,7 +35,7 @@ class PartReview:
 
     `is_solution`: whether its code equals that of a solution of the course.
     `by_learner`: whether only the learner's computer reports that it passed, and no check of a run and no reviewer confirms it.
-    `share`: its quality in a reviewer's judgement, from 0 to 1; None without a judgement.
+    `share`: its quality in a reviewer's judgement, from 0 to 1. It is None without a judgement.
     """
 
     is_solution: bool = False
@@ -52,7 +52,7 @@ class ExerciseEvidence:
     `level`: whether the run used a GPU.
     `parts`: the learner's parts.
     `part_reviews`: further facts about the parts, by their ids.
-    `prediction`: the learner's prediction; None if the exercise has none.
+    `prediction`: the learner's prediction. It is None if the exercise has none.
     """
 
     exercise: str

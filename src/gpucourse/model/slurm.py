@@ -16,7 +16,7 @@ class JobRow:
     """One job, or one task of an array.
 
     `state` and `reason`: Slurm's own words.
-    `code`: as in the shell; None if it is not known.
+    `code`: as in the shell, or None if it is not known.
     `asked`: whether the exercise itself cancelled the job.
     Times are by the cluster's own clock.
     """

@@ -43,8 +43,8 @@ class PartResult:
     `case`: the input on which the part failed.
     `notes`: what the judge counted.
     `output`: the beginning of what the part printed.
-    `sha256`: the digest of the judged file; empty if there was no file.
-    `run`: the run after which the part was judged; empty if it was tried without a run.
+    `sha256`: the digest of the judged file. It is empty if there was no file.
+    `run`: the run after which the part was judged. It is empty if it was tried without a run.
     """
 
     id: str

@@ -86,7 +86,7 @@ class _Request(SimpleHTTPRequestHandler):
         return name.lower() in HOSTS
 
     def _read(self) -> bytes | None:
-        """Return the file for the path; None if the token is wrong, or if the path is not a page."""
+        """Return the file for the path, or None if the token is wrong, or if the path is not a page."""
         _, _, path = self.path.partition("/")
         token, _, name = path.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

@@ -50,7 +50,7 @@ class Spread:
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
     def changed_like(self, other: Spread, factor: float) -> bool:
-        """Return whether the medians differ by this factor or its inverse. Values that were computed from the medians do."""
+        """Return whether the medians differ by this factor or its inverse. This shows that values were computed from them."""
         ratio = other.median / self.median
         return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
 
@@ -172,7 +172,7 @@ def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _read_time(row: Mapping[str, Any]) -> Spread | None:
-    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None without such a time."""
+    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`, or None without such a time."""
     for key in row:
         name, _, unit = key.partition("_")
         spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]

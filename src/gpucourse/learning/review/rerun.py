@@ -51,7 +51,7 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 class Rerun:
     """One exercise after its rerun, with its parts judged again.
 
-    `run`: the run in the bundle; empty if no run counts.
+    `run`: the run in the bundle. It is empty if no run counts.
     `why`: the differences besides figures, or why the run was left out.
     """
 
@@ -83,7 +83,7 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
     """Repeat the run that counts for each exercise of a bundle, and judge the handed-in parts again. Yield each exercise when
     it is done.
 
-    `only`: repeat only these exercises and the exercises that they build on; empty for all.
+    `only`: repeat only these exercises and the exercises that they build on. If it is empty, repeat all.
     `original`: use the course's own scripts instead of the learner's edited ones.
 
     Raises UnknownName. At the end, nothing keeps running, and the workspace is removed.
@@ -185,7 +185,7 @@ def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rer
 
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
-    """Return why an exercise cannot be repeated on simulated nodes; empty if it can."""
+    """Return why an exercise cannot be repeated on simulated nodes, or an empty text if it can."""
     if exercise.launch.traits.is_terminal:
         return "it needs a session at the learner's own terminal"
     try:
@@ -307,7 +307,8 @@ def list_start_options(record: RunRecord) -> list[str]:
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
-    """Return a sentence about the checks that need no GPU and whose results differ from the bundle's; empty if none do.
+    """Return a sentence about the checks that need no GPU and whose results differ from the bundle's, or an empty text if none
+    do.
 
     `repeated`: the checks of the new run, as in `run --json`. These may include failed checks that the bundle's run does not
     have, such as `one-group`.
