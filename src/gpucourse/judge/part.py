@@ -67,7 +67,7 @@ class Part:
 
     @property
     def text(self) -> str:
-        """Return the file's text, with "\n" as line ends. Raises Verdict if it is not text."""
+        """Return the file's text, with "\\n" as line ends. Raises Verdict if it is not text."""
         try:
             return self.file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
