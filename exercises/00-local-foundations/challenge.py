@@ -1,4 +1,5 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number gives another."""
+"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number makes a different
+question."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ ANSWER = re.compile(r"\s*(\d{1,6})\s*(?:(?:-|\.\.|–|to)\s*(\d{1,6})\s*)?")
 
 @dataclass(frozen=True)
 class Question:
-    """You are node `node` of `nodes`, counted from 0; each node has `gpus` GPUs, with one process for each."""
+    """You are node `node` of `nodes`, counted from 0. Each node has `gpus` GPUs, and one process for each GPU."""
 
     node: int
     nodes: int
@@ -24,12 +25,12 @@ class Question:
         )
 
     def holds(self, first: int, last: int) -> bool:
-        """Return whether the ranks from `first` to `last` are exactly this node's; the ranks of earlier nodes come first."""
+        """Return whether `first` to `last` are exactly this node's ranks. The ranks of earlier nodes come first."""
         return first == self.node * self.gpus and last == first + self.gpus - 1
 
 
 def ask(number: int) -> Question:
-    """Return the question with that number; a number always gives the same question."""
+    """Return the question with that number. The same number always makes the same question."""
     chance = random.Random(number)
     nodes = chance.randint(3, 12)
     return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))
@@ -45,7 +46,7 @@ def read(answer: str) -> tuple[int, int]:
 
 
 def judge(number: int, answer: str) -> dict[str, object]:
-    """Return the question, the answer, and whether it is right. Without an answer, `right` is None."""
+    """Return the question, the answer, and whether it is right; `right` is None without an answer."""
     question = ask(number)
     right = question.holds(*read(answer)) if answer.strip() else None
     return {"number": number, "question": str(question), "answer": answer.strip() or None, "right": right}

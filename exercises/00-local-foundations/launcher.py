@@ -58,7 +58,7 @@ port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
 
 
 def describe_process(node: int, local_rank: int) -> dict[str, str]:
-    """Return everything that a process is told about itself. There is nothing else."""
+    """Return everything that a process is told about itself."""
     rank = node * args.nproc_per_node + local_rank  # the processes of earlier nodes come first, then mine
     return {
         "RANK": str(rank),                             # my number among all processes; SLURM_PROCID
@@ -81,7 +81,7 @@ running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def stop(signal_number: int) -> None:
-    """End the processes when this one is asked to end: a launcher leaves nothing behind."""
+    """End the processes when this process is asked to end. A launcher must leave nothing behind."""
     for process in running.values():
         process.terminate()
     sys.exit(128 + signal_number)

@@ -13,10 +13,11 @@ from __future__ import annotations
 def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -> list[int]:
     """Return the numbers of the samples that `rank` uses in `epoch`, in order.
 
-    The samples are numbered 0 to samples - 1, the ranks 0 to ranks - 1, and there may be fewer samples than ranks. Every rank
-    calls this with its own `rank` and the same other arguments, and receives nothing from the others. Together, the ranks get
-    every sample. All get the same number of samples, as few as possible: if the samples do not divide evenly, some are used
-    twice. The order is shuffled, differs from epoch to epoch and from seed to seed, and is the same on each call with the same
-    arguments.
+    The samples are numbered 0 to samples - 1, the ranks 0 to ranks - 1. There may be fewer samples than ranks. Every rank calls
+    this with its own `rank` and otherwise the same arguments, and receives nothing from the other ranks.
+
+    Together, the ranks get every sample. All ranks get the same number of samples, as few as possible: if the samples do not
+    divide evenly, some are used twice. The order is shuffled, and depends on the epoch and the seed. The same arguments always
+    return the same samples.
     """
     raise NotImplementedError("choose_samples: how can all ranks shuffle in the same way without communicating?")

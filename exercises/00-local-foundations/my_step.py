@@ -14,11 +14,12 @@ from torch import nn
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor) -> float:
-    """Make one step of training on one batch of text, and return the loss that the batch had before the step.
+    """Make one step of training on one batch of text, and return the loss of the batch before the step.
 
-    `tokens` are whole numbers of shape (batch, length + 1): whole pieces of text. `model(seen)` takes numbers of shape (batch,
-    length) and returns scores of shape (batch, length, vocabulary): at each position a score for every possible next token. The
-    loss is the mean cross-entropy of all batch * length guesses, in nats. `optimizer` has the model's parameters. Return the
-    loss as a number, so that nothing from the step stays in memory.
+    `tokens` are whole numbers of shape (batch, length + 1): complete pieces of text. `model(seen)` takes numbers of shape
+    (batch, length) and returns scores of shape (batch, length, vocabulary): at each position, a score for every possible next
+    token. The loss is the mean cross-entropy of all batch * length guesses, in nats. `optimizer` has the model's parameters.
+
+    Return the loss as a number, so that nothing from the step stays in memory.
     """
     raise NotImplementedError("train_step: which of the tokens does the model see, and which does it have to guess?")

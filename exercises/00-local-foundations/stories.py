@@ -21,7 +21,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
 class Dice:
-    """Dice that keep count: `nats` is the surprise of all throws so far, ln(n) for one of n equal faces."""
+    """Dice that count their randomness: `nats` is the surprise of all throws so far, ln(n) for one of n equal faces."""
 
     def __init__(self, seed: int) -> None:
         self.chance, self.nats = random.Random(seed), 0.0
@@ -33,7 +33,7 @@ class Dice:
 
 
 def story(dice: Dice) -> str:
-    """Return one story on one line. Dice decide who, what and how many; the sum in the last sentence follows from them."""
+    """Return one story on one line. Dice choose the people, the things and the numbers; the last sentence follows from them."""
     giver = dice.one_of(list(PEOPLE))
     taker = dice.one_of([person for person in PEOPLE if person != giver])
     thing = dice.one_of(THINGS)
@@ -46,7 +46,7 @@ def story(dice: Dice) -> str:
 
 
 def many(count: int, thing: str) -> str:
-    """Return the count in words with the thing, in the plural if needed."""
+    """Return the count in words, followed by the thing, in the plural if needed."""
     return f"{NUMBERS[count]} {thing}{'' if count == 1 else 's'}"
 
 

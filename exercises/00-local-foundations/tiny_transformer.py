@@ -62,15 +62,15 @@ if vocabulary < 2 or len(training) < (args.batch_size + 2) * CONTEXT or len(held
 
 
 def pieces(source: torch.Tensor, first: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the text in pieces of CONTEXT characters, and the same shifted by one character: what is seen, and what must be
-    guessed."""
+    """Return the text in pieces of CONTEXT characters, and the same pieces shifted by one character: the inputs and the
+    targets."""
     usable = (len(source) - first - 1) // CONTEXT * CONTEXT
     inputs, targets = source[first : first + usable], source[first + 1 : first + 1 + usable]
     return inputs.view(-1, CONTEXT).to(device), targets.view(-1, CONTEXT).to(device)
 
 
 def loss_of(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return the mean surprise at the next character, in nats: minus the logarithm of the probability that the model gave
+    """Return the mean surprise at the next character in nats: minus the logarithm of the probability that the model gave to
     it."""
     return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
@@ -101,14 +101,14 @@ def train(model: nn.Module, layers: int) -> list[dict]:
 # --- what it has learned: the loss on text that it never saw, proof that it does not cheat, text of its own -----------
 @torch.no_grad()
 def surprise(model: nn.Module) -> float:
-    """Return the loss on the held-out tenth, because text that was learned by heart does not count."""
+    """Return the loss on the held-out tenth of the text, so that memorised text does not count."""
     return loss_of(model, *pieces(held_out)).item()
 
 
 @torch.no_grad()
 def change_by_the_future(model: nn.Module) -> float:
-    """Return how much the guesses for the first half of a piece change when its second half does. Anything but 0 is
-    cheating."""
+    """Return how much the guesses for the first half of a piece change when its second half changes. It must be 0: otherwise,
+    the model sees the future."""
     original = pieces(held_out)[0][:1]
     altered = original.clone()
     altered[:, CONTEXT // 2 :] = (altered[:, CONTEXT // 2 :] + 1) % vocabulary
@@ -117,7 +117,7 @@ def change_by_the_future(model: nn.Module) -> float:
 
 @torch.no_grad()
 def make_up(model: nn.Module, length: int = 240) -> str:
-    """Draw the next character from the model's probabilities, append it, and repeat."""
+    """Generate text: repeatedly draw the next character from the model's probabilities and append it."""
     dice, numbers_so_far = torch.Generator().manual_seed(SEED), [int(numbers[0])]  # the first character of the text
     for _ in range(length):
         chances = model(torch.tensor([numbers_so_far[-CONTEXT:]], device=device))[0, -1].softmax(dim=-1).cpu()

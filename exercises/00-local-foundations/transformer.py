@@ -16,7 +16,8 @@ from torch import nn
 
 
 class TinyTransformer(nn.Module):
-    """Each character and its position become `width` numbers, pass through the blocks, and become scores for all characters."""
+    """A model that turns each character and its position into `width` numbers, passes them through the blocks, and returns
+    scores."""
 
     def __init__(self, vocabulary: int, context: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -31,8 +32,7 @@ class TinyTransformer(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention fetches values from earlier characters; then a small network works on the result, separately for each
-    position."""
+    """One block. Attention collects values from earlier characters; then a small network processes each position separately."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -41,13 +41,15 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the input plus what attention and the network add: a block corrects its input and does not replace it."""
+        """Return the input plus the outputs of attention and the network, so a block corrects its input instead of replacing
+        it."""
         x = x + self.attention(self.before_attention(x))
         return x + self.network(self.before_network(x))
 
 
 class Attention(nn.Module):
-    """Every character asks (query), and every earlier one offers (key); what matches is fetched (value), in several heads."""
+    """Attention with several heads. Each character has a query, and each earlier one a key; values are weighted by how well
+    they match."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -65,7 +67,7 @@ class Attention(nn.Module):
 
 
 def begin_small(part: nn.Module) -> None:
-    """Set the first weights near zero: an untrained model has no opinion, and its loss is that of guessing."""
+    """Set the first weights near zero, so that an untrained model prefers no character and its loss is that of guessing."""
     if isinstance(part, (nn.Linear, nn.Embedding)):
         nn.init.normal_(part.weight, std=0.02)
     if isinstance(part, nn.Linear):

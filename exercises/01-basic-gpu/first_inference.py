@@ -51,7 +51,7 @@ if not MODELS[args.model].hub:
 
 
 def row(kind: str, answers: list[Answer]) -> dict:
-    """Return medians over answers of one kind, and the resulting speed, which is refused if it is impossible."""
+    """Return the medians over answers of one kind, and the resulting speed. An impossible speed is refused."""
     tokens = min(answer.tokens for answer in answers)
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
@@ -109,6 +109,6 @@ titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms"
 bench.say_table(rows, titles)
 say(f"by the shorter answers, {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
 for refused_row in (row for row in rows if row["refused"]):
-    say(f"refused: the figure of '{refused_row['what']}' is above what is possible ({refused_row['ceiling']})")
+    say(f"refused: the figure of '{refused_row['what']}' is higher than possible ({refused_row['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device, f"{kind} {engine_version}")

@@ -64,14 +64,14 @@ if args.watched == "1.2":
 
 
 def settings_of_other() -> list[str]:
-    """Return the flags of the exercise that is watched."""
+    """Return the flags of the watched exercise."""
     if args.watched == "1.2":
         return [f"--engine={args.engine}", f"--model={args.model}", f"--max-tokens={args.max_tokens}"]
     return SMALL if device.type == "cpu" else []
 
 
 def watch_other() -> int:
-    """Run the other exercise as a separate process, and return its exit code. It ends when this script ends."""
+    """Run the other exercise as a separate process, which ends with this script. Return its exit code."""
     other_script = Path(__file__).resolve().with_name(OTHERS[args.watched])
     folder = out / f"watched-{args.watched}"
     words = [sys.executable, "-u", str(other_script), *settings_of_other()]
@@ -108,7 +108,7 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
 
 
 def select(phase: str, key: str) -> list[float]:
-    """Return the values of `key` in a phase; the first sample is left out, because it describes the time before the phase."""
+    """Return the values of `key` in a phase. The first sample is left out, because it describes the time before the phase."""
     return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 

@@ -39,7 +39,7 @@ if not 1 <= args.small < args.size or args.repeats < 1:
 
 
 def slow_here(dtype: torch.dtype) -> bool:
-    """Return whether a product in `dtype` takes over ten times as long here as in float32: the CPU has no fast kernel for
+    """Return whether a product in `dtype` takes over ten times as long as in float32, because the CPU has no fast kernel for
     it."""
     a = torch.ones(128, 128)
     wide, narrow = (min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1)) for m in (a, a.to(dtype)))
@@ -69,7 +69,8 @@ say(f"{fast} is compared with: {reference}")
 
 
 def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
-    """Return the largest error of some rows against double precision, as a share of the largest element; NaN stays NaN."""
+    """Return the largest error of some rows compared with double precision, as a share of the largest element; NaN stays
+    NaN."""
     rows = torch.linspace(0, len(a) - 1, min(ROWS, len(a))).long()
     exact = a[rows].double() @ b.double()
     return ((product.cpu()[rows].double() - exact).abs().max() / exact.abs().max()).item()
@@ -80,7 +81,7 @@ allocations: list[dict] = []
 
 
 def record(n: int, processor: str, kind: str, seconds: list[float], wrong_percent: float) -> float:
-    """Add one line to the table; return the median in seconds."""
+    """Add one line to the table, and return the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and processor == "GPU" and gpu.peak_tflops(args.dtype)
@@ -112,11 +113,12 @@ def experiment(n: int) -> dict:
     )
 
     def copy_there_and_back() -> torch.Tensor:
-        """Copy both matrices to the device, and the product back. The last copy, to the CPU, waits, so a clock is enough."""
+        """Copy both matrices to the device, and the product back. The last copy waits for the device, so an ordinary clock is
+        enough."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """Make the same copies without computing the product."""
+        """Make only the copies, without computing the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 

@@ -1,4 +1,4 @@
-"""Four loads for a device, and how much work each of them does. gpu_monitoring.py records while they run."""
+"""Four loads for a device, and the work that each of them does. gpu_monitoring.py records while they run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def idle(_device: torch.device, seconds: float) -> Work:
 
 
 def copying(device: torch.device, seconds: float) -> Work:
-    """Copy within the device's memory: every byte is read and written, nothing is computed."""
+    """Copy within the device's memory. Every byte is read and written, but nothing is computed."""
     source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
     target = torch.empty_like(source)
     count, took = _repeat(lambda: target.copy_(source), device, seconds)
@@ -44,8 +44,8 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
-    """Be busy without any floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute
-    hashes."""
+    """Keep the device busy without a floating-point operation. On a GPU, one thread counts clock cycles; on a CPU, all cores
+    compute hashes."""
     if device.type == "cuda":
         _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
         return Work(took)
@@ -67,7 +67,7 @@ LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork":
 
 
 def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
-    """Make as many calls as fit into `seconds`; return their number, and the seconds until the last call has really ended."""
+    """Make as many calls as fit into `seconds`. Return their number, and the seconds until the last one really ended."""
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for _ in range(4):  # a few at a time, so that the device does not wait after each

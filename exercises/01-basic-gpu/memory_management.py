@@ -49,7 +49,7 @@ timeline: list[dict] = []
 
 
 def note(step: str) -> None:
-    """Add one line to the timeline: all three answers, in MiB."""
+    """Add one line to the timeline, with allocated, reserved and the driver's figure in MiB."""
     row = {
         "step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
         "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.used() / MIB,
@@ -61,7 +61,7 @@ def note(step: str) -> None:
 
 
 def grow(at_most: int) -> int:
-    """Keep one more tensor at each step. If memory is enough, return the number of tensors at the end."""
+    """Allocate another tensor at each step. If memory suffices, return the number of tensors at the end."""
     tensors = []
     for step in range(at_most):
         tensors.append(torch.empty(args.size, args.size, device=device))
@@ -72,7 +72,7 @@ def grow(at_most: int) -> int:
 
 
 def load(first: int, count: int) -> torch.Tensor:
-    """Return rows of a table that is computed as it is read: element (r, c) follows from (r + 3c) mod 97."""
+    """Return rows of a table that is computed when it is read. Element (r, c) depends on (r + 3c) mod 97."""
     rows_loaded[0] += count
     row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
     column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)
@@ -80,7 +80,7 @@ def load(first: int, count: int) -> torch.Tensor:
 
 
 def right_sums(rows: int) -> torch.Tensor:
-    """Return the sums of squares, computed from the pattern: the table repeats itself every 97 rows."""
+    """Return the sums of squares, computed from the pattern: the table repeats every 97 rows."""
     column = torch.arange(COLUMNS) * 3
     pattern = ((torch.arange(PERIOD)[:, None] + column[None, :]) % PERIOD).double().div(PERIOD).square()
     return pattern.sum(dim=0) * (rows // PERIOD) + pattern[: rows % PERIOD].sum(dim=0)

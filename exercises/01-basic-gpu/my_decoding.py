@@ -15,11 +15,11 @@ Model = Callable[[list[int], list[int]], list[list[float]]]
 
 
 def generate(model: Model, prompt: list[int], count: int) -> list[int]:
-    """Return the `count` tokens that the model writes after `prompt`, always choosing the likeliest.
+    """Return the `count` tokens that the model writes after `prompt`. Always choose the likeliest token.
 
-    `model(tokens, cache)` computes several consecutive tokens at the same time. For each of them it appends the key and value
-    to `cache`, a list that you create empty, and it looks back at everything in the cache. It returns one list of scores for
-    each of these tokens: a score for every token that could come next. So tokens that are already in the cache need not be
-    computed again. `count` is at least 1.
+    `model(tokens, cache)` computes several consecutive tokens in one call. It appends the key and value of each token to
+    `cache`, a list that you create empty, and looks back at everything in the cache. So tokens that are already in the cache
+    need not be computed again. For each of the given tokens, it returns a list with a score for every token that could come
+    next. `count` is at least 1.
     """
     raise NotImplementedError("generate: which tokens are not in the cache yet?")

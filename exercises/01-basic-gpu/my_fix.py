@@ -17,9 +17,11 @@ import torch
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
     """Return, for each column, the sum of the squares of all `rows` rows.
 
-    `load(first, count)` reads the rows from `first` to `first + count - 1`, as a tensor of shape (count, columns) in float32 on
-    the device. The plain way is two lines, table = load(0, rows) and return (table * table).sum(dim=0). It runs out of memory:
-    the table is a fifth larger than the device, which has room for 61,440 rows on simulated nodes and for millions on a GPU.
-    Each load takes as long as a few launches, however few rows it reads: read at least hundreds of rows at a time.
+    `load(first, count)` reads the rows from `first` to `first + count - 1`, as a float32 tensor of shape (count, columns) on
+    the device.
+
+    The plain way is two lines: table = load(0, rows) and return (table * table).sum(dim=0). It runs out of memory, because the
+    table is a fifth larger than the device. The device has room for 61,440 rows on simulated nodes, and for millions on a GPU.
+    Each load takes as long as a few launches, however few rows it reads, so read at least hundreds of rows at a time.
     """
     raise NotImplementedError("sums_of_squares: how much of the table do you need at the same time?")

@@ -25,12 +25,12 @@ class Sample(NamedTuple):
 def summarise(recording: Sequence[Sample]) -> dict[str, float]:
     """Return the energy in joules, the mean power in watts and the mean utilisation in percent, over the whole recording.
 
-    There are at least two samples, in the order of their time and at uneven intervals: a busy monitor is late. The
+    There are at least two samples, in the order of their time. The intervals are uneven, because a busy monitor is late. The
     first and the last sample have all readings.
 
-    A power reading describes its moment. Between two known readings, power changes evenly, even if there are moments without an
-    answer in between. A utilisation reading is the mean over the time since the previous sample; the first sample's describes
-    the time before the recording and does not count. Intervals without an answer are left out of the mean.
+    A power reading describes its moment. Between two known readings, power changes evenly, even if some moments between them
+    have no answer. A utilisation reading is the mean over the time since the previous sample. The first sample's reading
+    describes the time before the recording, so it does not count. Intervals without an answer are left out of the mean.
 
     Return a dictionary with "energy_j", "mean_power_w" and "utilisation_percent".
     """

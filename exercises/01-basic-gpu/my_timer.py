@@ -17,9 +17,10 @@ def time_call(
 ) -> float:
     """Return the seconds that the device works on one warm call: the median of `samples` samples, each of `calls` calls.
 
-    `call()` puts work into the device's queue and returns immediately. `synchronize()` waits until the queue is empty; it takes
-    some time itself, which counts for little if a sample has many calls. `clock()` returns seconds. The very first call is
-    slow, because it loads and reserves what later calls use; other work may be in the queue when you begin; and other programs
-    may disturb a sample. There is no GPU here, and no other clock.
+    `call()` puts work into the device's queue and returns immediately. `synchronize()` waits until the queue is empty. It takes
+    some time itself, which hardly counts if a sample has many calls. `clock()` returns seconds.
+
+    The very first call is slow, because it loads and reserves what later calls use. When you begin, other work may be in the
+    queue. Other programs may disturb a sample. There is no GPU here, and no other clock.
     """
     raise NotImplementedError("time_call: when has the device finished, and what waits for it?")

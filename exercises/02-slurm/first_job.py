@@ -1,4 +1,4 @@
-"""First job: what Slurm tells a batch job, and proof that the job has the GPU that it asked for to itself.
+"""First job: the variables that Slurm sets for a batch job, and proof that the job shares its GPU with no other.
 
 You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
 You will produce  one line about where the job runs, and a matrix product timed there; job-NUMBER.json
@@ -44,7 +44,7 @@ torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every
 
 
 def uuid() -> str | None:
-    """Return the unique id of the GPU; None without a GPU."""
+    """Return the unique id of the GPU, or None without a GPU."""
     if not on_gpu:
         return None
     command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={visible_gpus[0] if visible_gpus else 0}"]

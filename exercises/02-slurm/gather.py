@@ -45,9 +45,9 @@ smallest = f"{args.sweep} {best['value']:g} has the smallest mean loss, {best['f
 if equal:
     values_text = ", ".join(f"{row['value']:g}" for row in equal)
     say(f"{smallest}; its {best['low_loss']:.5f} to {best['high_loss']:.5f} overlaps with {values_text}")
-    say("no value is best by these seeds: another seed could reverse the order")
+    say("with these seeds, no value is best: another seed could reverse the order")
 else:
-    say(f"best {smallest}: its highest is below the lowest of every other value")
+    say(f"best {smallest}: its highest loss is below the lowest of every other value")
 metrics = {
     "sweep": args.sweep, "rows": rows, "values_tried": len(args.values.split(",")), "best_value": best["value"],
     "best_loss": best["final_loss"], "not_told_apart": len(equal), "diverged": len(rows) - len(good),

@@ -70,7 +70,7 @@ rows = world.gather(own_facts)
 
 
 def computers() -> int:
-    """Return on how many computers this job's nodes run, as Slurm reports it: usually one for each node. Return 0 if Slurm
+    """Return on how many computers this job's nodes run, according to Slurm; usually one for each node. Return 0 if Slurm
     cannot be asked."""
     command = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
     if not slurm["JOB_NODELIST"] or shutil.which(command[0]) is None:

@@ -44,7 +44,7 @@ net.to(device)
 
 
 def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return noisy pictures of stripes, and the kind of each."""
+    """Return noisy pictures of stripes, and the kind of each picture."""
     stripes = (torch.arange(SIDE) % 2).float().repeat(SIDE, 1)
     kinds = torch.randint(2, (count,))
     clean = torch.where(kinds[:, None, None] == 1, stripes, stripes.T)
@@ -52,8 +52,8 @@ def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def tell(text: str) -> None:
-    """Print the line, and also on the terminal if the output goes elsewhere (`> FILE`, `| tail`): your numbers are compared
-    with those that the session showed."""
+    """Print the line. If the output goes elsewhere (`> FILE`, `| tail`), also print it on the terminal, because your numbers
+    are compared with those that the session showed."""
     say(text)
     if sys.stderr.isatty() and not sys.stdout.isatty():
         print(text, file=sys.stderr)

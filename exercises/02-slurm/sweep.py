@@ -69,7 +69,7 @@ def held_out_loss(model: nn.Module) -> float:
 
 
 def batches(order: torch.Generator) -> Iterator[torch.Tensor]:
-    """Yield batches without end: every sample once per epoch, in a different order in each epoch."""
+    """Yield batches without end. Each epoch has every sample once, in a different order."""
     while True:
         yield from torch.randperm(SAMPLES, generator=order).to(device).split(batch_size)
 

@@ -60,7 +60,7 @@ scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_te
 
 
 def can_scatter() -> bool:
-    """Return whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error
+    """Return whether this backend has ReduceScatter. Older versions of gloo do not: every rank then gets an error
     immediately."""
     try:
         scatter(torch.zeros(1, device=device), torch.zeros(size, device=device))
@@ -72,9 +72,9 @@ def can_scatter() -> bool:
 
 def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the call on `count` elements, the tensor that it reads, the tensor that it fills, and the right values of the
-    latter.
+    filled tensor.
 
-    The tensor that is read has known values: element i of rank r is i % 97 + r + 1, so a lost, doubled or misplaced part shows.
+    The tensor that is read has known values: element i of rank r is i % 97 + r + 1. So a lost, doubled or misplaced part shows.
     """
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
@@ -149,7 +149,7 @@ for collective in collectives:
 
 
 def above_link(row: dict) -> bool:
-    """Return whether more bytes crossed the busiest link than it can have carried in the time."""
+    """Return whether more bytes crossed the busiest link than it can carry in that time."""
     crossed = row["busbw_gb_per_s"] * row["median_us"] * 1e3  # GB/s times us, in bytes
     return link is not None and crossed - burst > 1.000001 * link * row["median_us"] * 1e3
 
@@ -178,7 +178,7 @@ if rank == 0:
     bench.say_table(summary, titles)
     say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
-        say(f"The link is a limit in software: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
+        say(f"Software limits the link: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link:
         say("gloo on one computer: memory copies over loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)

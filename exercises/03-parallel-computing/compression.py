@@ -1,4 +1,4 @@
-"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which it pays off. Only formulas."""
+"""Formulas for compressed gradients: the bytes sent, and the link speed below which compression pays off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
 
 
 def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
-    """Return the bytes if an n x m matrix is sent as P (n x r) and Q (m x r), r (n + m) numbers; the rest is uncompressed.
+    """Return the bytes if an n x m matrix is sent as P (n x r) and Q (m x r), r (n + m) numbers. Other tensors are not
+    compressed.
 
     Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
     """
@@ -37,20 +38,20 @@ def count_wire_bytes(size: float, ranks: int) -> float:
 
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
-    """Return the link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression
-    pays off.
+    """Return the link speed in Gbit/s at which sending the saved bytes takes as long as compressing. Below it, compression pays
+    off.
 
-    Return None if compressing took no measurable time or saves nothing: there is then no such speed.
+    Return None if compressing took no measurable time or saves nothing, because there is then no such speed.
     """
     return saved_bytes * 8 / (extra_ms / 1e3) / 1e9 if extra_ms > 0 and saved_bytes > 0 else None
 
 
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
-    """Return the comparison of a hook's row with no compression: the bytes saved, the time that this takes, and the link speed
-    below which it pays off.
+    """Compare a hook's row with no compression: the bytes saved, the time that this costs, and the link speed below which it
+    pays off.
 
-    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. If a difference is
-    below zero, its time is too short to be measured, and counts as 0.
+    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. A difference below zero
+    counts as 0, because its time is too short to be measured.
     """
     compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])
     communication = max(0.0, row["median_ms"] - row["without_network_ms"])

@@ -1,4 +1,4 @@
-"""Data parallel training: every rank trains on its own share of the data, and all hold the same model.
+"""Data parallel training: every rank trains on its own share of the data, and all ranks have the same model.
 
 You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
                   speed-up fairly (strong and weak scaling); how much of a step is communication
@@ -62,8 +62,8 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Return RATE, or a smaller rate where RATE would diverge: few samples (of all ranks) give a noisy gradient, and a wide
-    layer gives a steep one."""
+    """Return RATE, or a smaller rate where RATE would diverge. Few samples (of all ranks) make the gradient noisy, and a wide
+    layer makes it steep."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 

@@ -60,14 +60,14 @@ init_s = time.perf_counter() - start
 
 
 def slowest(seconds: list[float]) -> list[float]:
-    """Return the largest values of all ranks, element by element: a collective ends when its last rank has finished."""
+    """Return the largest value of all ranks for each element, because a collective ends when its last rank has finished."""
     times = torch.tensor(seconds, dtype=torch.float64, device=device)
     dist.all_reduce(times, op=dist.ReduceOp.MAX)
     return times.tolist()
 
 
 def wrong_elements(tensor: torch.Tensor, reference: float) -> int:
-    """Return how many elements are not exactly the expected value. NaN differs from everything, so it counts as wrong."""
+    """Return how many elements are not exactly the expected value. NaN equals nothing, so it counts as wrong."""
     return int((tensor != reference).sum())
 
 

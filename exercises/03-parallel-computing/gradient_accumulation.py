@@ -78,8 +78,8 @@ def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
 
 # --- the lesson: one group of samples, four ways ---------------------------------------------------------------------------
 def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int, *, by_k: bool = False) -> None:
-    """Process this rank's first `count` samples, as one batch or in micro-batches, and make a step. `by_k` is the usual
-    mistake."""
+    """Process this rank's first `count` samples, as one batch or in micro-batches, and make a step. `by_k` weights each piece
+    by 1/k, which is the usual mistake."""
     pieces = [count] if way == BIG else [len(piece) for piece in torch.arange(count).split(args.micro_batch)]
     begin = 0
     for piece in pieces:
@@ -102,7 +102,7 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
 
 
 def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
-    """Return the error of `way` compared with the big batch: the largest difference of any element, as a share of the largest
+    """Return the error of `way` compared with the big batch: the largest difference of any element, divided by the largest
     element."""
     if BIG not in by_way:
         return None
@@ -110,12 +110,12 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float:
-    """Return by which factor no_sync sends less than a sync after every micro-step; infinite if it sends nothing at all."""
+    """Return how many times fewer bytes no_sync sends than a sync after every micro-step; infinite if it sends nothing."""
     return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
 
 
 def big_batch_fits() -> bool:
-    """Return whether the big batch fits on every rank: a rank without room would leave the others waiting in the all-reduce."""
+    """Return whether the big batch fits on every rank. A rank without room would leave the others waiting in the all-reduce."""
     (model, optimizer, _), too_big = build(), False
     try:
         with model.no_sync():

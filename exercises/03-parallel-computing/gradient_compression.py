@@ -65,7 +65,7 @@ sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
 
 def counting_all_reduce(tensor: torch.Tensor, *arguments, **kwargs):
-    """Count what a hook sends, then send it as usual: hooks send only with all_reduce."""
+    """Count the bytes that a hook sends, then send them as usual. Hooks send only with all_reduce."""
     global sent_bytes, sent_calls
     sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
     return all_reduce(tensor, *arguments, **kwargs)
@@ -75,7 +75,7 @@ dist.all_reduce = counting_all_reduce
 
 
 def one_bucket_at_a_time(hook):
-    """Send one bucket at a time, for PowerSGD over gloo: it sends again when an answer has arrived. Gloo's few threads both
+    """Send one bucket at a time, for PowerSGD over gloo. It sends again when an answer has arrived. Gloo's few threads both
     send and answer, so two buckets at the same time would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
@@ -86,7 +86,7 @@ def one_bucket_at_a_time(hook):
 
 
 def why_not(name: str) -> str | None:
-    """Return the reason why this hook cannot run here, the same on every rank, or None."""
+    """Return why this hook cannot run here, or None. The result is the same on every rank."""
     reason = None
     if name == "bf16" and device.type != "cuda":
         reason = "DDP accepts this hook with NCCL only"

@@ -75,14 +75,14 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the whole tensor, put together from all slices."""
+    """Return the whole tensor, assembled from all slices."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 # --- one way of training, on a mesh or alone ---------------------------------------------------------------------------------
 def average_over_copies(model: nn.Module, copies: DeviceMesh) -> None:
-    """Average the gradients explicitly, as data parallelism does: one AllReduce for all gradients of this slice, among its
-    ranks."""
+    """Average the gradients explicitly, as data parallelism does: one AllReduce for all gradients of this slice, among the
+    ranks that have the slice."""
     gradients = [local(weight.grad) for weight in model.parameters()]
     bucket = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(bucket, group=copies.get_group())

@@ -68,7 +68,7 @@ layers = shares[rank]  # of the layers
 
 
 class Layer(nn.Module):
-    """A layer of the divided model. All layers do the same work, so equal shares of layers are equal work."""
+    """A layer of the split model. All layers do the same work, so equal shares of layers are equal work."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -199,7 +199,8 @@ if first:
     say(f"one process: {one_ms:.1f} ms")
     if device.type == "cpu":
         say(
-            "From busy times: as if each rank had a processor for itself. By the clock: nothing, since these ranks share cores."
+            "'From busy times' is the bubble with a processor for each rank. 'By the clock' means nothing here, because "
+            "these ranks share cores."
         )
     path = bench.write_metrics("model_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)

@@ -13,8 +13,7 @@ from __future__ import annotations
 def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
     """Return the bus bandwidth in GB/s, where GB = 10**9 bytes.
 
-    `collective` is "all_reduce", "broadcast", "all_gather" or "reduce_scatter"; `size` is the whole tensor in bytes: for
-    all_gather, what each rank holds afterwards; for reduce_scatter, what each rank contributes. `seconds` is the time of one
-    call.
+    `collective` is "all_reduce", "broadcast", "all_gather" or "reduce_scatter". `size` is the size of the whole tensor in
+    bytes: what each rank has after an all_gather, or before a reduce_scatter. `seconds` is the time of one call.
     """
     raise NotImplementedError("busbw: how often must each byte cross the busiest link?")

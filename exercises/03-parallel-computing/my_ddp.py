@@ -18,9 +18,10 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
     """Make `model` data parallel over all ranks of the process group. Return the function `finish`.
 
-    First, every rank gets the parameters of rank 0. In every backward pass, as soon as the gradient of a parameter is complete
-    (`register_post_accumulate_grad_hook`), its all-reduce begins (`async_op=True`), and backward continues. `finish()` is
-    called after each `loss.backward()`, many times in a training run: when it returns, every `.grad` is the mean over all
-    ranks. A parameter with `requires_grad=False`, or without a gradient, stays as it is. Buckets are not needed.
+    First, send rank 0's parameters to every rank. In every backward pass, begin the all-reduce of each gradient
+    (`async_op=True`) as soon as the gradient is complete (`register_post_accumulate_grad_hook`); backward must continue.
+
+    `finish()` is called after each `loss.backward()`, many times in a training run. When it returns, every `.grad` is the mean
+    over all ranks. A parameter with `requires_grad=False`, or without a gradient, stays unchanged. Buckets are not needed.
     """
     raise NotImplementedError("share_gradients: which hook does torch call when the gradient of a parameter is complete?")

@@ -19,9 +19,10 @@ def one_group(
 ) -> None:
     """Make one step of `optimizer`, as if all samples of `pieces` were one batch whose loss is their mean cross-entropy.
 
-    `pieces` are this rank's micro-batches, each with its inputs and its labels; the last piece of an epoch may have fewer
-    samples than the others. All ranks have the same sizes. Only one piece at a time fits into memory. Gradients from earlier do
-    not count. DistributedDataParallel averages over the ranks in every backward pass that is not inside `model.no_sync()`: let
-    it do so only once.
+    `pieces` are this rank's micro-batches, each with its inputs and its labels. The last piece of an epoch may have fewer
+    samples than the others. The sizes are the same on all ranks. Only one piece at a time fits into memory. Earlier gradients
+    do not count.
+
+    DistributedDataParallel averages over the ranks in every backward pass outside `model.no_sync()`. Let it do so only once.
     """
     raise NotImplementedError("one_group: which weight does each piece have, and which piece sends the gradients?")

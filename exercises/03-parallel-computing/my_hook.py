@@ -16,11 +16,11 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 
 
 def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Future[torch.Tensor]:
-    """Return the mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
+    """Return the mean of all ranks' gradients in this bucket, sent as torch.float16. This is a communication hook of DDP.
 
-    `bucket.buffer()` is a flat float32 tensor, this rank's gradients; `bucket.index()` is the number of the bucket. DDP calls
-    the hook in every step for every bucket, always with the same `errors`, which is empty at first and yours to use. Store in
-    it the rounding error of this rank's numbers in one step, and add that error in the next step (error feedback).
+    `bucket.buffer()` is a flat float32 tensor with this rank's gradients; `bucket.index()` is the number of the bucket. DDP
+    calls the hook in every step for every bucket, always with the same `errors`. This dictionary is empty at first. Store in it
+    the rounding error of this rank's numbers in one step, and add that error in the next step (error feedback).
 
     Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
     60,000, and float16 ends at 65,504: the sum of all ranks must not overflow. Send at most 2 bytes per number to all_reduce.

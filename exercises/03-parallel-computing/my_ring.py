@@ -16,9 +16,11 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 def ring_all_reduce(tensor: torch.Tensor, rank: int, size: int) -> None:
     """Sum `tensor` over all ranks, in place: afterwards, every rank has the sum. Return nothing.
 
-    `tensor` is contiguous, of any shape and type, with at least `size` elements; their number need not be a multiple of `size`.
-    Cut it into `size` chunks. In `size - 1` steps, send one chunk to the next rank and add the chunk that comes from the
-    previous rank; in `size - 1` further steps, pass on the finished chunks. Use `dist.isend` and `dist.irecv`, and `wait` for
-    what they return: until then, the chunk may not have been sent, or not have arrived. A single rank has nothing to send.
+    `tensor` is contiguous and has any shape and type. It has at least `size` elements, not necessarily a multiple of `size`.
+
+    Cut it into `size` chunks. In `size - 1` steps, send one chunk to the next rank, and add the chunk that comes from the
+    previous rank. In `size - 1` further steps, pass on the finished chunks. Use `dist.isend` and `dist.irecv`, and call `wait`
+    on what they return: until then, the chunk may not have been sent or may not have arrived. A single rank has nothing to
+    send.
     """
     raise NotImplementedError("ring_all_reduce: which chunk does rank r send first, if each is to be finished on another rank?")

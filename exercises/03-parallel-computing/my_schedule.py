@@ -13,9 +13,9 @@ from __future__ import annotations
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
     """Return the work of this stage in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
 
-    Stages are numbered from 0, the first, to `stages` - 1, the last; micro-batches from 0. Forward of i on a stage needs
-    forward of i on the previous stage; backward of i needs backward of i on the next stage (on the last stage its own
-    forward). The orders of all stages together must
+    Stages and micro-batches are numbered from 0. Forward of i on a stage needs forward of i on the previous stage. Backward of
+    i needs backward of i on the next stage; on the last stage, it needs forward of i there. The orders of all stages together
+    must
 
     - never deadlock,
     - keep the activations of at most `stages` - `stage` micro-batches on this stage (forward done, backward not yet),

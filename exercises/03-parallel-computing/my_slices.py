@@ -14,24 +14,24 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 from torch.nn.functional import linear  # noqa: F401  # x @ weight.T + bias, or without a bias
 
 PLAN = {"attention.qkv": "?", "attention.out": "?", "mlp.up": "?", "mlp.down": "?"}
-"""The cut of each Linear in a layer of the transformer, by "columns" or "rows", so that a layer needs 2 sums forward."""
+"""The cut of each Linear in a layer of the transformer: by "columns" or "rows", so that a layer needs 2 sums forward."""
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the parts of a linear layer's weight and bias that this rank of `size` holds.
 
-    torch stores a weight as (outputs, inputs) and computes x @ weight.T + bias. Cut by "columns", each rank computes a share of
-    the outputs; cut by "rows", it takes a share of the inputs. The slices are in the order of the ranks and of equal
-    size: outputs and inputs are multiples of `size`. With "rows" every rank holds the whole bias.
+    torch stores a weight as (outputs, inputs) and computes x @ weight.T + bias. If the weight is cut by "columns", each rank
+    computes a share of the outputs. If it is cut by "rows", each rank uses a share of the inputs, and has the whole bias. The
+    slices are in the order of the ranks and have equal sizes: outputs and inputs are multiples of `size`.
     """
     raise NotImplementedError("cut: which dimension of the stored weight is the outputs?")
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Return this rank's share of the outputs, from the whole `x`, which all ranks have; `weight` and `bias` are its slices.
+    """Return this rank's share of the outputs, from the whole `x`, which all ranks have. `weight` and `bias` are its slices.
 
-    Forward, no rank needs another. Backward, each rank has a part of the gradient of `x`, and all ranks need the sum of the
-    parts. A torch.autograd.Function can do one thing forward and another backward.
+    Forward, no rank needs data from another rank. Backward, each rank has a part of the gradient of `x`, and all ranks need the
+    sum of these parts. A torch.autograd.Function can do one thing forward and another backward.
     """
     raise NotImplementedError("column_linear: what must happen to the gradient of x?")
 
@@ -39,7 +39,7 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return the whole outputs, the same on all ranks, from this rank's share `x` of the inputs and its slice `weight`.
 
-    Forward, each rank has a part of the sum, and one all_reduce adds the parts. Backward, no rank needs another. `bias` is the
-    whole bias, and must be added to the outputs only once.
+    Forward, each rank has a part of the sum, and one all_reduce adds the parts. Backward, no rank needs data from another rank.
+    `bias` is the whole bias, and must be added to the outputs only once.
     """
     raise NotImplementedError("row_linear: where do you sum, and where do you add the bias?")

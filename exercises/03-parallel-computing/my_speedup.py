@@ -14,9 +14,11 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`, by one rank.
 
     Each training is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}. A row is one rank's record
-    of one step; rows come in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s":
-    seconds}. The first `w` steps set up memory and connections, and do not count. A step is over when its slowest rank has
-    finished, so it takes as long as that rank computes and communicates. Use the median step, because some step is always slow
-    by accident. The batch of all ranks together may differ between the two runs, so compare samples per second.
+    of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any
+    order.
+
+    The first `w` steps set up memory and connections, and do not count. A step ends when its slowest rank has finished, so it
+    takes as long as that rank computes and communicates. Use the median step, because some step is always slow by accident. The
+    total batch may differ between the two runs, so compare samples per second.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

@@ -17,7 +17,7 @@ PLACES = (  # where deep learning images, and people who build it themselves, pu
 
 @dataclass(frozen=True)
 class Row:
-    """One size in the benchmark's table; bandwidths are in GB/s. `wrong` is None if the benchmark did not check the values."""
+    """One size in the benchmark's table, with bandwidths in GB/s. `wrong` is None if the benchmark did not check the values."""
 
     size: int
     count: int
@@ -31,10 +31,10 @@ class Row:
 def compare(
     own_speeds: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
 ) -> tuple[list[dict[str, float | int | None]], str | None]:
-    """Return the benchmark's bus bandwidth next to `own_speeds` (GB/s by size in bytes), one row per size. Also return the
+    """Return one row per size: the benchmark's bus bandwidth next to `own_speeds` (GB/s by size in bytes). Also return the
     reason if there are no rows, or None.
 
-    `gpus` is how many ranks have a GPU. Over several hosts the program would need MPI, which is not assumed.
+    `gpus` is how many ranks have a GPU. Over several hosts, the program would need MPI, which may not be installed.
     """
     program = find()
     if program is None:
@@ -66,7 +66,8 @@ def find() -> str | None:
 
 
 def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
-    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of its output."""
+    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of the program's
+    output."""
     command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -80,10 +81,10 @@ def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeou
 
 
 def parse(text: str) -> list[Row]:
-    """Return the in-place half of the text table; `dist.all_reduce` works in place, too.
+    """Return the in-place half of the text table, because `dist.all_reduce` also works in place.
 
-    A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Comment lines
-    (#), and lines of MPI and of NCCL's log, are skipped.
+    A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Comments (#),
+    and lines from MPI or NCCL's log, are skipped.
     """
     rows = []
     for line in text.splitlines():

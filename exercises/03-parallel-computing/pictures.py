@@ -1,7 +1,7 @@
-"""Labelled pictures of 32x32: generated ones that can be learned, or a real set from a folder in the format of MNIST.
+"""Labelled pictures of 32x32, generated so that they can be learned, or read from a folder in the format of MNIST.
 
-The idx format (yann.lecun.com/exdb/mnist): two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of
-dimensions, each dimension as four bytes, the highest first, then the values. Files compressed with gzip are read, too.
+The idx format (yann.lecun.com/exdb/mnist) has two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of
+dimensions, and each dimension as four bytes, the highest first. Then come the values. Files compressed with gzip are read, too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ IMAGES, LABELS = ("train-images-idx3-ubyte", "train-images.idx3-ubyte"), ("train
 
 
 class NoPictures(Exception):
-    """A folder or file does not have the expected content; the message names it and says what is wrong."""
+    """A folder or file does not have the expected content. The message names it and says what is wrong."""
 
 
 def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return `count` pictures (3 channels) and their labels. Each class has a different soft pattern, shifted at random, with
     noise.
 
-    The pictures are the same on every machine with the same PyTorch and seed. The place of a pattern is random, so its form
+    The pictures are the same on every machine with the same PyTorch and seed. The position of a pattern is random, so its form
     must be learned.
     """
     chance = torch.Generator().manual_seed(seed)
@@ -42,10 +42,10 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first `count` pictures of a set such as MNIST, with one channel, framed to 32x32, and with a brightness of
-    mean 0 and standard deviation 1.
+    """Return the first `count` pictures of a set such as MNIST: one channel, padded to 32x32, brightness of mean 0 and
+    deviation 1.
 
-    Raises NoPictures with the reason if the folder contains no such set, or a set of fewer than `at_least` pictures.
+    Raises NoPictures with the reason if the folder contains no such set, or fewer than `at_least` pictures.
     """
     images, labels = read_idx(_first(Path(folder), IMAGES)), read_idx(_first(Path(folder), LABELS))
     if images.dim() != 3 or labels.dim() != 1 or len(images) != len(labels) or not len(images):
@@ -63,7 +63,7 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if the file is cut short or of another
+    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if the file is truncated or of another
     kind."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -74,8 +74,8 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Return the model: three times a convolution, a ReLU and a halving of the side; then a linear layer. There is no
-    BatchNorm, which would tie a result to its batch."""
+    """Return the model: a convolution, a ReLU and a halving of the side, three times, then a linear layer. It has no BatchNorm,
+    because that would make a result depend on its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
     for inputs, outputs in itertools.pairwise(channels):
@@ -84,8 +84,8 @@ def build() -> nn.Module:
 
 
 def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield this worker's share, batch after batch, epoch after epoch. The workers' n-th batches together are one worker's n-th
-    batch."""
+    """Yield this worker's share of each batch, epoch after epoch. The n-th batches of all workers together are one worker's
+    n-th batch."""
     sampler = DistributedSampler(train, num_replicas=workers, rank=worker, seed=SEED, drop_last=True)
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)
@@ -104,7 +104,7 @@ def evaluate(model: nn.Module) -> tuple[float, float]:
 
 # --- the experiment: training runs from the same start, the first by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
-    """Train a fresh model with `count` pictures per worker and step; return how long it took, and what it learned."""
+    """Train a new model with `count` pictures per worker and step. Return how long it took, and what it learned."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
     ids = [device] if device.type == "cuda" else None
     model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
@@ -138,7 +138,7 @@ def compute_first_losses() -> torch.Tensor:
     """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
     Strong scaling must have the same losses, except for rounding. A batch in one piece would not be comparable on a GPU,
-    because cuDNN may use another algorithm for another size.
+    because cuDNN may choose another algorithm for another size.
     """
     network, losses = build(), []
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003)

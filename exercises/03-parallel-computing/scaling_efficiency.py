@@ -101,8 +101,8 @@ def slowest(per_worker: list[list[float]]) -> list[float]:
 
 
 def measure(mode: str, n: int) -> dict[str, object]:
-    """Return the trial of n workers as a row. Times are those of the slowest worker; rates are added once the rates of one
-    worker are known."""
+    """Return the trial of n workers as a row. Times are those of the slowest worker. Rates are added later, once the rates of
+    one worker are known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
     group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, also those that are not in the group
     own_trial = trial(n, batch, group) if rank < n else None

@@ -53,7 +53,7 @@ REFUSALS = (
     (2, "a person has to agree at a terminal", "dev"),
     (2, "this needs confirmation, and there is no terminal", "grade"),
     (2, "--judge 3.2/laptop=80 --by NAME", "grade"),
-    (2, "is not handed in, or still as the course delivers it", "grade"),
+    (2, "has not been handed in, or is still as the course delivered it", "grade"),
     (2, "so no check will fail", "run"),
     (2, "gpucourse show 3.2 --run", "show"),
     (2, "no such workspace", "--workspace"),

@@ -1,4 +1,4 @@
-"""Judges my_environment.py of 0.3 for every process in several groups of nodes."""
+"""Judges my_environment.py of 0.3, for every process in several groups of nodes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gpucourse.judge import Case, Part, Way
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 WAYS = {
     "nodes-alike": Way(
-        "RANK was computed as if every node had as many processes as this one: two processes get the same rank, or a rank "
-        "is missing and all wait for it. Add up the processes that earlier nodes really have",
+        "RANK was computed as if every node had as many processes as this one. Then two processes get the same rank, or a "
+        "rank is missing and all wait for it. Add up the real numbers of processes on earlier nodes",
         ("sum(processes[:node])", "node * processes[node]"),
     ),
     "like-node-0": Way(
-        "RANK was computed as if every node had as many processes as node 0: two processes get the same rank, or a rank is "
-        "missing and all wait for it. Add up the processes that earlier nodes really have",
+        "RANK was computed as if every node had as many processes as node 0. Then two processes get the same rank, or a "
+        "rank is missing and all wait for it. Add up the real numbers of processes on earlier nodes",
         ("sum(processes[:node])", "node * processes[0]"),
     ),
     "like-the-largest": Way(
-        "RANK was computed as if every node had as many processes as the largest: some ranks are missing, and all wait for "
-        "them. Add up the processes that earlier nodes really have",
+        "RANK was computed as if every node had as many processes as the largest. Then some ranks are missing, and all wait "
+        "for them. Add up the real numbers of processes on earlier nodes",
         ("sum(processes[:node])", "node * max(processes)"),
     ),
     "node-by-node": Way(
@@ -51,12 +51,12 @@ WAYS = {
         ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": processes[node]'),
     ),
     "master-is-here": Way(
-        "MASTER_ADDR is the process's own node: each node would then wait at its own address. All meet at node 0, where "
+        "MASTER_ADDR is the process's own node, so each node would wait at its own address. All must meet at node 0, where "
         "rank 0 listens",
         ('"MASTER_ADDR": hosts[0]', '"MASTER_ADDR": hosts[node]'),
     ),
     "own-port": Way(
-        "MASTER_PORT differs from process to process: it is the port where rank 0 listens, so it must be the same for all",
+        "MASTER_PORT differs from process to process. It is the port where rank 0 listens, so it must be the same for all",
         ('"MASTER_PORT": port', '"MASTER_PORT": port + preceding + local_rank'),
     ),
     "from-one": Way(
@@ -64,7 +64,7 @@ WAYS = {
         ('"RANK": preceding + local_rank', '"RANK": preceding + local_rank + 1'),
     ),
     "not-text": Way(
-        "{name} is {kind}: environment variables must be text, and a process with anything else is not even started",
+        "{name} is {kind}, but environment variables must be text: otherwise, the process does not even start",
         ("name: str(value)", "name: value"),
     ),
     "missing": Way(
@@ -107,7 +107,7 @@ def _require_text(part: Part, answer: Any, case: str) -> None:
 
 
 def _compare_each(part: Part, cases: list[Case]) -> None:
-    """Compare variable by variable, so that a mistake in one variable is named whatever the others are."""
+    """Compare each variable separately, so that a mistake in one variable is named even if others are wrong too."""
     for name in NAMES:
         part.compare([
             Case(
@@ -121,7 +121,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
 def _describe(
     node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Return the right variables, and for each mistake the variables that it changes, with their wrong values."""
+    """Return the right variables. For each mistake, also return the variables that it changes, with their wrong values."""
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],

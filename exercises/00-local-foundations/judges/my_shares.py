@@ -1,4 +1,5 @@
-"""Judges my_shares.py of 0.2 by the samples of every rank: any complete, even split that is reshuffled each epoch is right."""
+"""Judges my_shares.py of 0.2 by the samples of every rank. Any complete and even split is right if it is shuffled again each
+epoch."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "no-epoch": Way(
-        "every epoch has the same order as the first: the shuffle does not depend on the epoch. Training continues without an "
-        "error, and each rank sees the same samples for ever. That is what set_epoch is for",
+        "every epoch has the same order as the first: the shuffle does not depend on the epoch. Training continues without "
+        "an error, but each rank sees the same samples in every epoch. set_epoch prevents that",
         ("manual_seed(seed + epoch)", "manual_seed(seed)"),
     ),
     "epoch-repeats": Way(
-        "epoch {epoch} has the same order as epoch 0, but other epochs do not: the shuffle uses only a part of the "
-        "epoch's number, so orders come back",
+        "epoch {epoch} has the same order as epoch 0, but other epochs do not: the shuffle uses only a part of the epoch's "
+        "number, so orders repeat",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch // 2)"),
     ),
     "no-seed": Way(
@@ -26,8 +27,9 @@ WAYS = {
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
-        "sample {sample} came {times} times, and {missing} of the {samples} not at all. Did the ranks shuffle differently? "
-        "Whatever all must agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
+        "sample {sample} came {times} times, and {missing} of the {samples} samples did not come at all. Did the ranks "
+        "shuffle differently? All ranks must shuffle with the same seed; only the share that a rank takes may depend on its "
+        "number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
     ),
     "same-for-all": Way(
@@ -36,8 +38,8 @@ WAYS = {
         ("return padded[rank::ranks]", "return padded[::ranks]"),
     ),
     "not-repeatable": Way(
-        "called twice, the same rank got a different share: the shuffle depends on more than seed and epoch. The ranks would "
-        "not agree, because each is a process with its own random generator",
+        "two calls for the same rank returned different shares, so the shuffle depends on more than seed and epoch. The "
+        "ranks would not agree, because each is a process with its own random generator",
         ("torch.randperm(samples, generator=generator)", "torch.randperm(samples)"),
     ),
     "uneven": Way(
@@ -46,13 +48,13 @@ WAYS = {
         ("padded = (order * ranks)[: count * ranks]", "padded = order"),
     ),
     "padded-once": Way(
-        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: is the order repeated often enough? With "
-        "so few samples, repeating it once is not enough padding",
+        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: is the order repeated often enough? With so "
+        "few samples, one repetition is not enough padding",
         ("(order * ranks)[: count * ranks]", "(order * 2)[: count * ranks]"),
     ),
     "dropped": Way(
-        "{missing} of the {samples} samples went to no rank in this epoch (the first: {sample}). If the samples do not divide "
-        "evenly, pad them, and leave none out: round the share up, not down",
+        "{missing} of the {samples} samples went to no rank in this epoch (the first: {sample}). If the samples do not "
+        "divide evenly, repeat some instead of leaving any out: round the share up, not down",
         ("math.ceil(samples / ranks)", "max(1, samples // ranks)"),
     ),
     "too-many": Way(
@@ -66,7 +68,7 @@ WAYS = {
         ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
     ),
     "same-share": Way(
-        "the order changes with the epoch, but the same {shortest} samples are together in one share in several epochs: "
+        "the order changes with the epoch, but the same {shortest} samples stay together in one share in several epochs: "
         "shuffle all samples first, and split them afterwards",
         (
             "torch.randperm(samples, generator=generator).tolist()",
@@ -93,7 +95,7 @@ EPOCHS = (0, 1, 2, 7)
 
 
 def judge(part: Part) -> None:
-    """Judge the shares of all ranks, for several numbers of samples and ranks, and then the effects of epoch and seed."""
+    """Judge the shares of all ranks for several numbers of samples and ranks, then the effects of epoch and seed."""
     choose = part.function("choose_samples")
     for samples, ranks in SPLITS:
         for epoch in (0, 3):
@@ -108,7 +110,7 @@ def judge(part: Part) -> None:
 def _ask(
     part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
 ) -> list[int]:
-    """Return the share of one rank, computed as on a real rank: in a process with a separate random generator."""
+    """Return the share of one rank. As on a real rank, it is computed in a process with its own random generator."""
     import torch
 
     shares = []
@@ -158,7 +160,7 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
 
 
 def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
-    """Check that the order and the shares change with the epoch, and the order with the seed. Raises Verdict."""
+    """Check that the order and the shares depend on the epoch, and the order on the seed. Raises Verdict."""
     samples, ranks = SHUFFLED
     case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]

@@ -1,4 +1,4 @@
-"""Judges my_step.py of 0.1: three steps on a small model, compared with the same steps made here."""
+"""Judges my_step.py of 0.1: makes three steps with a small model, and compares them with correct steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucourse.judge.cases import same
 WAYS = {
     "gradients-add-up": Way(
         "the first step is right, but the second is not: backward adds to the gradients that are already there, and nothing "
-        "set them to zero. So each step also uses the gradients of all earlier steps",
+        "set them to zero. So each step also used the gradients of all earlier steps",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "step-first": Way(
@@ -45,8 +45,8 @@ WAYS = {
         ("inputs, targets = tokens[:, :-1], tokens[:, 1:]", "targets, inputs = tokens[:, :-1], tokens[:, 1:]"),
     ),
     "last-only": Way(
-        "only the last token of each piece was guessed. One forward gives the scores of every position: use them all, "
-        "and a step learns from length times as many guesses",
+        "only the last token of each piece was guessed. One forward pass returns the scores of every position. Use them "
+        "all: a step then learns from as many guesses as a piece has tokens",
         ("scores.flatten(0, 1), targets.flatten()", "scores[:, -1], targets[:, -1]"),
     ),
     "summed": Way(
@@ -54,7 +54,7 @@ WAYS = {
         ("targets.flatten())", 'targets.flatten(), reduction="sum")'),
     ),
     "softmax-twice": Way(
-        "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall",
+        "the scores went through a softmax before cross_entropy, which applies a softmax itself: the loss can hardly fall",
         ("scores = model(inputs)", "scores = model(inputs).softmax(dim=-1)"),
     ),
     "loss-after": Way(
@@ -62,7 +62,7 @@ WAYS = {
         ("return loss.item()", "return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()"),
     ),
     "another-step": Way(
-        "the loss is right, but the weights after step {step} are not: something other than one step along this batch's "
+        "the loss is right, but the weights after step {step} are not: something besides one step along this batch's "
         "gradient changed them",
         ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n"),
     ),
@@ -77,7 +77,7 @@ WEIGHTS = ": the weights after step "
 
 
 class Model(nn.Module):
-    """Each position sees the mean of the tokens up to it, so no guess depends on what comes later."""
+    """A model in which each position sees the mean of the tokens up to it, so no guess depends on later tokens."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Model(nn.Module):
 
 
 class Optimizer:
-    """Gradient descent with momentum, which records the calls to it. Importing torch.optim would take a second."""
+    """Gradient descent with momentum, which records its calls. Importing torch.optim would take a second."""
 
     def __init__(self, model: nn.Module, lr: float, momentum: float, events: list[str]) -> None:
         self.weights, self.lr, self.momentum, self.events = list(model.parameters()), lr, momentum, events
@@ -103,7 +103,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Step against the gradients. If there is a closure, it computes them first, and its value is returned."""
+        """Make a step against the gradients. A closure first computes the gradients, and its value is returned."""
         with torch.enable_grad():
             loss = closure() if closure else None
         has_gradient = any(weight.grad is not None and bool(weight.grad.any()) for weight in self.weights)
@@ -124,7 +124,7 @@ class Setting:
     momentum: float
 
     def steps(self, step: Callable[..., Any]) -> tuple[list[Any], list[str]]:
-        """Return the loss and the weights after each of three steps, and the events in these steps."""
+        """Return the loss and the weights after each of three steps, and the calls during these steps."""
         torch.manual_seed(self.vocabulary)
         model, events = Model(self.vocabulary), list[str]()
         optimizer = Optimizer(model, 0.5, self.momentum, events)
@@ -169,7 +169,7 @@ def judge(part: Part) -> None:
 
 
 def _list_cases(setting: Setting, answer: list[Any], right: list[Any]) -> list[Case]:
-    """Return the loss and the weights of each step as cases, with the values of each wrong way."""
+    """Return the loss and the weights of each step as cases. Each case includes the values of every wrong way."""
     ways = {name: setting.steps(step)[0] for name, step in VARIANTS.items()}
     knobs = {"pieces": setting.shape[0], "tokens": setting.shape[1] - 1, "momentum": setting.momentum}
     cases = []
@@ -182,7 +182,7 @@ def _list_cases(setting: Setting, answer: list[Any], right: list[Any]) -> list[C
 
 
 def _name_what_is_missing(part: Part, case: str, events: list[str], answer: list[Any], right: list[Any]) -> None:
-    """Name the mistake that the order of events shows, if the weights are wrong after the first step."""
+    """If the weights are wrong after the first step, name the mistake that the order of calls shows."""
     if all(torch.allclose(weights, its, rtol=1e-3) for weights, its in zip(answer[0][1], right[0][1], strict=True)):
         return
     if "backward" not in events:

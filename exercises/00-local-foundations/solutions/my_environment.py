@@ -1,4 +1,4 @@
-"""The environment of a process: its rank counts all processes of earlier nodes, then those before it on its own node."""
+"""The environment of a process. Its rank counts all processes of earlier nodes, then the earlier processes on its own node."""
 
 from __future__ import annotations
 

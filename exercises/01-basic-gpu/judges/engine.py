@@ -1,4 +1,4 @@
-"""An engine for judges: it answers one request, by its own clock."""
+"""An engine for judges, which answers one request by its own clock."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpucourse.judge import Part
 
 
 class Server:
-    """Stands in for the engine: it answers after two seconds, then sends a token every tenth of a second."""
+    """A stand-in for the engine. Its answer begins after two seconds, and then brings a token every tenth of a second."""
 
     def __init__(self) -> None:
         self.now, self.body = 0.0, {}
 
     def open(self, request: Any, **_: object) -> Server:
-        """Send the request, and let time pass until the answer begins."""
+        """Send the request, and advance the clock until the answer begins."""
         self.body = json.loads(request.data)
         self.now += 2.0
         return self
@@ -39,7 +39,7 @@ class Server:
 
 
 def complete(part: Part) -> Any:
-    """Return the result of the learner's copy for one request for eight tokens."""
+    """Return the result of the learner's copy for one request of eight tokens."""
     server = Server()
     time.perf_counter = time.monotonic = time.time = lambda: server.now
     part.module.urllib.request.urlopen = server.open

@@ -25,7 +25,7 @@ WORK_S, CALL_S = 0.010, 1e-5  # on the device, and until a call returns
 
 
 class Queue:
-    """A GPU with its own clock: work is queued, and done later."""
+    """A GPU with its own clock. Work is queued first and done later."""
 
     def __init__(self) -> None:
         self.now = self.done_at = 0.0
@@ -41,13 +41,13 @@ class Queue:
 
 
 def judge(part: Part) -> None:
-    """Check that each of five calls takes the 10 ms of its work, not the 10 microseconds of queueing it."""
+    """Check that each of five calls takes 10 ms, the time of the work, not 10 microseconds, the time of queueing it."""
     import torch
 
     queue = Queue()
 
     class Event:
-        """A mark in the queue, with the time at which the work before it is done."""
+        """A mark in the queue. Its time is when the work before it is done."""
 
         def __init__(self, **_: object) -> None:
             self.at = 0.0

@@ -8,7 +8,7 @@ WAYS = {"still": Way("a request that waits 2 s and gets its first token 0.1 s la
 
 
 def judge(part: Part) -> None:
-    """Check that the first token comes 2.1 s after the request: 2 s until the answer begins, 0.1 s until its first token."""
+    """Check that TTFT is 2.1 s: 2 s from the request to the beginning of the answer, and 0.1 s to the first token."""
     import engine  # beside this file, on the path of the process that judges
 
     answer = engine.complete(part)

@@ -8,7 +8,7 @@ WAYS = {"still": Way("eight tokens are counted as {count}")}
 
 
 def judge(part: Part) -> None:
-    """Check that eight requested tokens, which the engine reports as eight, are counted as eight."""
+    """Check that eight tokens, by the engine's own report, are counted as eight."""
     import engine  # beside this file, on the path of the process that judges
 
     answer = engine.complete(part)

@@ -9,7 +9,7 @@ RUNS = {"right": {"rows": [{"error": 1e-7}]}, "wrong": {"rows": [{"error": "nan"
 
 
 def judge(part: Part) -> None:
-    """Check that the largest element is not zero. Otherwise the error, as a share of it, is not a number."""
+    """Check that the largest element is not zero. Otherwise the error divided by it is not a number."""
     errors = [row["error"] for row in part.metrics["rows"]]
     if not all(isinstance(error, float) for error in errors):
         raise part.wrong("still")

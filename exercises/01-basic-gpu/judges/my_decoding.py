@@ -1,4 +1,4 @@
-"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all earlier tokens."""
+"""Judges my_decoding.py of 1.2 with a model that counts its computations. Its scores depend on all earlier tokens."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpucourse.judge import Case, Part, Way
 VOCABULARY = 50
 WAYS = {
     "without-the-cache": Way(
-        "the tokens are right, but {computed} were computed where {needed} are enough: each step computes the whole text "
-        "again. For a text ten times as long that is a hundred times the work. Keep one cache",
+        "the tokens are right, but {computed} tokens were computed where {needed} are enough: each step computes the whole "
+        "text again. For a text ten times as long, that is a hundred times the work. Keep one cache",
         ("model(tokens[-1:], cache)", "model(prompt + tokens, [])"),
     ),
     "everything-again": Way(
-        "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were already in it, and "
+        "the cache has {held} entries for a text of {text} tokens: you computed tokens again that were already in it, so "
         "the model looked back at them twice",
         ("model(tokens[-1:], cache)", "model(prompt + tokens, cache)"),
     ),
@@ -53,14 +53,15 @@ WAYS = {
         ),
     ),
     "one-too-many": Way(
-        "the last token of the answer was computed as well, which is not needed: what comes after it is not part of the answer",
+        "the last token of the answer was also passed to the model. That is not needed, because the token after it is not "
+        "part of the answer",
         (
             "        if len(tokens) == count:\n            return tokens\n        scores = model(tokens[-1:], cache)[-1]\n",
             "        scores = model(tokens[-1:], cache)[-1]\n        if len(tokens) == count:\n            return tokens\n",
         ),
     ),
     "first-place": Way(
-        "you took the scores of the first token of the prompt: what comes after the prompt follows from its last token",
+        "you took the scores of the first token of the prompt, but the token after the prompt follows from its last token",
         ("scores = model(prompt, cache)[-1]", "scores = model(prompt, cache)[0]"),
     ),
     "least-likely": Way("you always took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")),
@@ -77,7 +78,7 @@ REQUESTS = (([3, 14, 15, 9, 26], 7), ([42], 4), ([7, 7, 7], 1), ([1, 2, 3, 4, 5,
 
 
 class Model:
-    """A model whose scores depend on everything in the cache; it records every call and every token."""
+    """A model whose scores depend on everything in the cache. It records every call and every token."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -85,7 +86,7 @@ class Model:
         self.at_first: list[int] = []  # what the cache held at the first call
 
     def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
-        """Return the scores for what comes after each of the tokens."""
+        """Return, for each token, the scores of the tokens that may come after it."""
         self.at_first = self.at_first if self.calls else list(cache)
         self.calls.append(list(tokens))
         rows = []
@@ -97,12 +98,12 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """Return the scores of the tokens that may come after a text; no two scores are the same."""
+    """Return the scores of the tokens that may come after a text. All scores are different."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
 def judge(part: Part) -> None:
-    """Judge the tokens of each request, then what was computed for them."""
+    """Judge the tokens of each request, then the computations for them."""
     generate = part.function("generate")
     for prompt, count in REQUESTS:
         case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
@@ -157,7 +158,7 @@ def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: s
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
-    """Return the likeliest tokens; `first` replaces the prompt when the first token is chosen."""
+    """Return the likeliest tokens. If `first` is given, it replaces the prompt in the choice of the first token."""
     tokens: list[int] = []
     for _ in range(count):
         scores = scores_of(first if first and not tokens else prompt + tokens)
@@ -166,7 +167,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """Return the tokens that result from an empty cache for each token after the first."""
+    """Return the tokens that result if each token after the first is computed with an empty cache."""
     tokens = _write(prompt, 1, score)
     while len(tokens) < count:
         scores = score(tokens[-1:])

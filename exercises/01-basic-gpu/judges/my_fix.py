@@ -1,4 +1,4 @@
-"""Judges my_fix.py of 1.4 on a simulated device that has room for as many rows as simulated nodes do, but shorter rows."""
+"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as in the exercise, but shorter ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WAYS = {
         ("PIECE = 4096", "PIECE = 400_960"),
     ),
     "parts-kept": Way(
-        "it loads the table in parts but still ran out of memory, with {rows:,} of {wanted:,} rows read: something, such as a "
-        "list or a growing table, still holds the parts that are finished. Keep only their sums",
+        "it loads the table in parts but still ran out of memory, with {rows:,} of {wanted:,} rows read. Something, such as "
+        "a list or a growing table, still keeps the finished parts. Keep only their sums",
         (
             "    total = 0\n    for first in range(0, rows, PIECE):\n        piece = load(first, min(PIECE, rows - first))\n"
             "        total = total + piece.square_().sum(dim=0, dtype=torch.float64)\n    return total\n",
@@ -39,7 +39,7 @@ WAYS = {
         ("PIECE = 4096", "PIECE = 8"),
     ),
     "rows-missing": Way(
-        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, but it counts, too",
+        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, but it must be read too",
         ("range(0, rows, PIECE)", "range(0, rows - PIECE + 1, PIECE)"),
     ),
     "rows-beyond": Way(
@@ -76,7 +76,7 @@ WAYS = {
 
 
 class Table:
-    """A table that is computed while it is read, and counts the rows read. Its row r is row r mod 97 of the pattern."""
+    """A table that is computed when it is read, and counts the rows read. Its row r is row r mod 97 of the pattern."""
 
     def __init__(self, part: Part, rows: int) -> None:
         self.part, self.rows, self.read, self.largest = part, rows, 0, 0
@@ -84,7 +84,7 @@ class Table:
         self.pattern = ((torch.arange(PERIOD)[:, None] + 3 * torch.arange(COLUMNS)) % PERIOD).float() / PERIOD
 
     def load(self, first: int, count: int) -> torch.Tensor:
-        """Return `count` rows from `first` on. Raises Verdict if there are none."""
+        """Return `count` rows, beginning with `first`. Raises Verdict if the table does not have them."""
         if first < 0 or count < 0 or first + count > self.rows:
             raise self.part.wrong("rows-beyond", f"{self.rows:,} rows", first=first, last=first + count - 1, end=self.rows - 1)
         if self.rows == TOO_LARGE and len(self.parts) > FEW_ROWS and self.read < FEW_ROWS * len(self.parts):
@@ -98,21 +98,21 @@ class Table:
         return whole
 
     def sums(self, pattern: torch.Tensor, first: int = 0, count: int | None = None) -> torch.Tensor:
-        """Return the sums of `pattern`, which repeats every 97 rows, over `count` rows from `first` on, or over all."""
+        """Return the sums of the repeated `pattern` over `count` rows, beginning with `first`, or over all rows."""
         rows = torch.arange(first, self.rows if count is None else first + count)
         counts = torch.bincount(rows % PERIOD, minlength=PERIOD)
         return (pattern.double() * counts[:, None]).sum(dim=0)
 
 
 class Calls(TorchFunctionMode):
-    """Counts what each call of torch returns. Entering a SimulatedMemory would see more, but takes a second to import."""
+    """Counts the results of each call of torch. A SimulatedMemory would see more, but takes a second to import."""
 
     def __init__(self, memory: Any) -> None:
         super().__init__()
         self.memory = memory
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count the result of a function or method of torch: all of them are called through this one."""
+        """Count the result of a function or method of torch. Torch passes all of these calls to this method."""
         result = function(*args, **(kwargs or {}))
         for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):
@@ -121,7 +121,7 @@ class Calls(TorchFunctionMode):
 
 
 def judge(part: Part) -> None:
-    """Judge a table that is larger than the device, and three small ones."""
+    """Judge a table that is larger than the device, and three small tables."""
     from device_memory import SimulatedMemory
 
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Judges my_latencies.py of 1.2 on streams like those that engines send."""
+"""Judges my_latencies.py of 1.2 with streams like those of real engines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Events = Sequence[tuple[float, int]]
 KEYS = ("ttft_s", "e2e_s", "tpot_s", "tok_per_s")
 WAYS = {
     "empty-event-first": Way(
-        "TTFT ends at the first event, which brought no token: engines send it as soon as they have the request. This "
+        "TTFT ends at the first event, which brought no token: engines send it as soon as they receive the request. So this "
         "would make any engine look fast",
         ("with_tokens[0][0] - sent_s", "events[0][0] - sent_s"),
     ),
@@ -20,7 +20,7 @@ WAYS = {
         ("with_tokens[-1][0] - sent_s", "events[-1][0] - sent_s"),
     ),
     "not-from-the-request": Way(
-        "{key} begins at the first event, not when the request was sent: queue and prefill are what your user waits for",
+        "{key} begins at the first event, but must begin when the request was sent: your user also waits for queue and prefill",
         ("e2e = with_tokens[-1][0] - sent_s", "e2e = with_tokens[-1][0] - events[0][0]"),
     ),
     "clock-as-duration": Way(
@@ -58,8 +58,8 @@ WAYS = {
         ("ttft = with_tokens[0][0] - sent_s", "ttft = 1000 * (with_tokens[0][0] - sent_s)"),
     ),
     "zero-for-nothing": Way(
-        "an answer of a single token has no TPOT: 0 would look like the best possible value, and would pull down every mean. "
-        "Return None",
+        "an answer of a single token has no TPOT. A value of 0 would look like the best possible, and would lower every "
+        "mean. Return None",
         ("if tokens > 1 else None", "if tokens > 1 else 0.0"),
     ),
     "missing": Way("{key} is missing: {given}", ('        "tok_per_s": tokens / e2e,\n', "")),
@@ -67,7 +67,7 @@ WAYS = {
 
 
 def _stream(first: float, gap: float, counts: Sequence[int]) -> list[tuple[float, int]]:
-    """Return events at uneven intervals, starting at 100 s on the clock."""
+    """Return events at uneven intervals. The clock is at 100 s when they start."""
     return [(round(100 + first + gap * place * (1 + 0.1 * (place % 3)), 6), count) for place, count in enumerate(counts)]
 
 
@@ -80,7 +80,7 @@ STREAMS: dict[str, tuple[float, Events]] = {
     "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),
 }
 AT_ONCE: tuple[float, Events] = (99.0, _stream(0.4, 0.5, [0, 3]))
-"""All tokens in one event: no time passes after the first token, so the other tokens have no rate."""
+"""All tokens arrive in one event. No time passes after the first token, so the other tokens have no rate."""
 
 
 def judge(part: Part) -> None:

@@ -11,7 +11,7 @@ from gpucourse.judge import Case, Part, Way
 KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
 WAYS = {
     "mean-times-time": Way(
-        "this is the mean of all samples times the duration. The samples are not evenly spaced: when the monitor was "
+        "this is the mean of all samples times the duration. But the samples are not evenly spaced: when the monitor was "
         "late, a sample stands for a longer time than the others",
         (
             "(end - start) * (low + high) / 2",
@@ -40,16 +40,16 @@ WAYS = {
         ),
     ),
     "no-answer-as-zero": Way(
-        "a moment without an answer was counted as 0 W: the card did not stop, there is only no reading. Join the two moments "
-        "around it by a straight line",
+        "a moment without an answer was counted as 0 W. The card did not stop; only the reading is missing. Join the "
+        "readings before and after it by a straight line",
         (
             "(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None",
             "(sample.at_ms / 1e3, sample.power_w or 0.0) for sample in recording",
         ),
     ),
     "power-held": Way(
-        "a moment without an answer got the power of the moment before it: between two known powers, power changes evenly, so "
-        "join the two by a straight line",
+        "a moment without an answer got the power of the previous moment. Between two known powers, power changes evenly, "
+        "so join them by a straight line",
         (
             "energy = 0.0\n",
             "energy, powers = 0.0, [sample.power_w for sample in recording]\n"
@@ -70,8 +70,8 @@ WAYS = {
         ("seconds = readings[-1][0] - readings[0][0]", "seconds = readings[-1][0]"),
     ),
     "utilisation-of-the-time-after": Way(
-        "you assumed that each utilisation lasts until the next sample. It is the mean over the time since the sample before: "
-        "the card cannot know what comes",
+        "you assumed that each utilisation lasts until the next sample. It is the mean over the time since the previous "
+        "sample, because the card cannot know the future",
         (
             "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - earlier.at_ms\n"
             "            busy += stretch * sample.utilisation_percent\n",
@@ -80,8 +80,8 @@ WAYS = {
         ),
     ),
     "silence-as-idle": Way(
-        "an interval without an answer was counted as 0%: nothing is known about it, so leave it out of the sum and of "
-        "the time that you divide by",
+        "an interval without an answer was counted as 0%, but nothing is known about it. Leave it out of the sum, and out "
+        "of the time that you divide by",
         ("            watched += stretch\n", "            pass\n        watched += sample.at_ms - earlier.at_ms\n"),
     ),
     "missing": Way("{key} is missing: there is {given}", ('"mean_power_w": energy / seconds, ', "")),
@@ -154,7 +154,7 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
-    """Return the recording with each missing power replaced by the power before it."""
+    """Return the recording, with each missing power replaced by the previous power."""
     samples: list[Sample] = []
     for sample in recording:
         samples.append(sample._replace(power_w=samples[-1].power_w) if sample.power_w is None else sample)
@@ -195,7 +195,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
 
 
 def _mean_before(pairs: Sequence[tuple[Sample, Sample]]) -> float:
-    """Return the mean with each utilisation weighted by the time after it."""
+    """Return the mean utilisation, with each reading weighted by the time after it."""
     stretches = [sample.at_ms - earlier.at_ms for earlier, sample in pairs]
     return sum(
         stretch * (earlier.utilisation_percent or 0.0) for stretch, (earlier, _) in zip(stretches, pairs, strict=True)

@@ -1,4 +1,4 @@
-"""Judges my_timer.py of 1.1 on a simulated device: a queue that empties by itself, and a clock that only moves with it."""
+"""Judges my_timer.py of 1.1 on a simulated device with a queue. Its clock advances only with the device."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WAYS = {
         ("        synchronize()\n        seconds.append(", "        seconds.append("),
     ),
     "busy-at-the-start": Way(
-        "the device still had other work in its queue when you started the clock, and that is in your figure: synchronize "
-        "before you start the clock, too",
+        "the device still had other work in its queue when you started the clock, and your figure includes that work: "
+        "synchronize before you start the clock, too",
         ("    for _ in range(samples):\n        synchronize()\n", "    for _ in range(samples):\n"),
     ),
     "synchronize-in-the-loop": Way(
-        "you waited after every call. {given_us:.1f} microseconds are launch, work and wait; the work alone is {right_us:.1f}. "
-        "Queue all calls of a sample and wait once, so that the device never runs out of work",
+        "you waited after every call. {given_us:.1f} microseconds are launch, work and wait; the work alone takes "
+        "{right_us:.1f}. Queue all calls of a sample and wait once, so that the device never runs out of work",
         ("            call()\n        synchronize()\n", "            call()\n            synchronize()\n"),
     ),
     "cold-call": Way(
@@ -35,7 +35,7 @@ WAYS = {
         ("    call()\n    seconds", "    seconds"),
     ),
     "cold-queue": Way(
-        "you made a first call to warm up, and started the clock while the device was still busy with it: synchronize "
+        "you made a first call to warm up, but started the clock while the device was still busy with it: synchronize "
         "between the two",
         (
             "    call()\n    seconds = []\n    for _ in range(samples):\n        synchronize()\n",
@@ -72,7 +72,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One case: the number of samples, the calls in each of them, and the state of the device."""
+    """One case: the number of samples, the calls in each sample, and the state of the device."""
 
     name: str
     samples: int
@@ -97,7 +97,7 @@ SETTINGS = (
 
 
 class Device:
-    """A device with a queue. All times are on its own clock, which only its own functions advance."""
+    """A device with a queue. All times are on its own clock, which only its functions advance."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -167,7 +167,7 @@ def _measure(
     divide: bool = True,
     factor: float = 1.0,
 ) -> float:
-    """Return a measurement that is right, or wrong in one way. `settled`: synchronize only before the warm-up."""
+    """Return a measurement that is right, or wrong in one way. `settled` means that it synchronizes only before the warm-up."""
     if settled:
         device.synchronize()
     if warm:

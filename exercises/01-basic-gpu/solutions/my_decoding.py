@@ -1,4 +1,4 @@
-"""Prefill, then one token at a time: each call computes only what is not in the cache yet."""
+"""Prefill, then one token at a time. Each call computes only tokens that are not in the cache yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a call: warm up, wait, start, many calls, wait, stop; then the median of several such samples."""
+"""The time of a call: warm up, wait, start, make many calls, wait, stop. The result is the median of several such samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate that each task would use."""
+"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, and the learning rate of each task."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ WAYS = {
         ("#SBATCH --array=0-3%2\n", ""),
     ),
     "one-too-many": Way(
-        "--array={given} makes {count} tasks. Both ends belong to the range: 0-4 makes five tasks, and the fifth finds no "
-        "learning rate",
+        "--array={given} makes {count} tasks. Both ends belong to the range: 0-4 makes five tasks, but there is no learning "
+        "rate for the fifth",
         ("--array=0-3%2", "--array=0-4%2"),
     ),
     "from-one": Way(
@@ -57,8 +57,8 @@ WAYS = {
         ("${rates[$SLURM_ARRAY_TASK_ID]}", "$rates"),
     ),
     "all-in-each": Way(
-        "each task trains with all four rates, so the array does everything four times. All tasks run the same file; each "
-        "picks its one value by SLURM_ARRAY_TASK_ID",
+        "each task trains with all four rates, so the array does everything four times. All tasks run the same file, and "
+        "each must pick one value by SLURM_ARRAY_TASK_ID",
         (
             'python -u work/sweep.py "$@" --values="${rates[$SLURM_ARRAY_TASK_ID]}"',
             'for rate in "${rates[@]}"; do python -u work/sweep.py "$@" --values="$rate"; done',

@@ -15,8 +15,8 @@ WAYS = {
     "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "five jobs would write to one file, {name}: a name without the job's number (%j) is the same for every job, so "
-        "each overwrites the output of the job before",
+        "five jobs would write to one file, {name}. A name without the job's number (%j) is the same for every job, so each "
+        "job overwrites the output of the previous one",
         ("logs/%j-%N.out", "logs/job.out"),
     ),
     "no-arguments": Way(
@@ -25,7 +25,7 @@ WAYS = {
         (' "$@"', ""),
     ),
     "in-the-background": Way(
-        "the command is started in the background (&): the file continues, and in a trial it ended with code 0 although the "
+        "the command is started in the background (&), so the file continues. In a trial it ended with code 0 although the "
         "command failed. A job ends with its file, and Slurm then ends whatever still runs in it: leave out the &",
         ('"$@"', '"$@" &'),
     ),
@@ -38,7 +38,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the requests, the command, and how the file ends if the command fails."""
+    """Judge the requests, the command, and the file's exit code if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=1, processes=1)

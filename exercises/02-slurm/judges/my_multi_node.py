@@ -28,7 +28,7 @@ WAYS = {
     ),
     "no-srun": Way(
         "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job; only what srun "
-        "starts runs on all of them. The other machines would hold their GPUs and do nothing",
+        "starts runs on all of them. The other machines would keep their GPUs and do nothing",
         ("srun --kill-on-bad-exit=1 --output=logs/%N-rank%t.log bash", "bash"),
     ),
     "same-rank": Way(
@@ -43,8 +43,8 @@ WAYS = {
         ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
     ),
     "fixed-size": Way(
-        "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is their number, even if --nodes=3 is added to the "
-        "command. With another number, processes wait for others that never arrive, or some are left out",
+        "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is the number of processes, even if --nodes=3 is added "
+        "to the command. With another number, processes wait for others that never arrive, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(
@@ -66,7 +66,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the requests, then every process of four layouts, then how the file ends if the command fails."""
+    """Judge the requests, then every process of four layouts, then the file's exit code if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=2, processes=2)
@@ -94,7 +94,7 @@ def judge(part: Part) -> None:
 
 
 def _check_wider(options: SlurmOptions) -> None:
-    """Check how many processes there are if --nodes=3 is added to the command. Raises Verdict."""
+    """Check the number of processes if --nodes=3 is added to the command. Raises Verdict."""
     tasks = replace(options, values=options.values | {"nodes": "3"}).tasks
     if tasks != 3:
         says = (
@@ -166,7 +166,7 @@ def _list_ranks(part: Part) -> list[list[str]]:
 
 
 def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:
-    """Return the port at which the processes meet. Raises Verdict if they would not meet."""
+    """Return the port where the processes meet. Raises Verdict if they would not meet."""
     addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
     if len(set(addresses)) > 1:
         raise part.wrong("own-address", case, given=_list(addresses))

@@ -1,4 +1,4 @@
-"""Judges my_srun.sh of 2.2: the line as srun reads it."""
+"""Judges my_srun.sh of 2.2 by the line as srun reads it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ WAYS = {
         ("--gres=gpu:1 --time=00:30:00 --pty bash", "--pty bash --gres=gpu:1 --time=00:30:00"),
     ),
     "sbatch": Way(
-        "{program} opens no shell on the node: sbatch only submits a file, and salloc holds the GPU but leaves you where "
-        "you are. To get a shell on the node, use srun",
+        "{program} opens no shell on the node: sbatch only submits a file, and salloc reserves the GPU but leaves your "
+        "shell where it is. To get a shell on the node, use srun",
         ("srun", "sbatch"),
     ),
     "in-the-background": Way(
@@ -82,7 +82,7 @@ def _check_command(part: Part, options: SlurmOptions) -> None:
 
 
 def _is_of_srun(word: str) -> bool:
-    """Return whether a word after the shell's name is an option of srun and not of bash."""
+    """Return whether a word after the shell's name is an option of srun, not of bash."""
     if word in {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--version", "--help"} or not word.startswith("--"):
         return False
     try:

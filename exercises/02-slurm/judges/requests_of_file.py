@@ -1,4 +1,4 @@
-"""The common parts of the judges of the three batch files: the requests, and the call of the course's script."""
+"""What the judges of the three batch files share: checks of the requests, and of the call of the course's script."""
 
 from __future__ import annotations
 
@@ -56,8 +56,11 @@ def check_partition(options: SlurmOptions) -> None:
 
 
 def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, str]], name: str) -> None:
-    """Check where the output goes. `jobs` are several jobs or tasks, each with the values of the placeholders in --output;
-    `name` is the file that the first job should write. Raises Verdict."""
+    """Check where the output goes. Raises Verdict.
+
+    `jobs`: several jobs or tasks, each with the values of the placeholders in --output.
+    `name`: the file that the first job should write.
+    """
     pattern = options.values.get("output")
     if pattern is None:
         raise _name_missing(

@@ -1,4 +1,4 @@
-"""Counts, for judges, the collectives of a rank and the bytes that it passes to them, by functions that replace torch's."""
+"""Counts a rank's collectives for judges, and the bytes passed to them. It replaces torch's functions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class CollectiveCount:
 
 
 def count_collectives() -> CollectiveCount:
-    """Start to count what this process passes to collectives, and return the count. Call this before the learner's file is
-    imported, because that may import functions from torch.distributed by name."""
+    """Replace torch's collectives with functions that count the calls, and return the count. Call this before the learner's
+    file is imported, because that may import functions from torch.distributed by name."""
     import torch.distributed as dist
 
     counts = CollectiveCount()

@@ -13,8 +13,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Check that the loop over sizes makes calls that do not count before those that do, or uses the timing loop with a
-    warm-up."""
+    """Check that the loop over sizes makes warm-up calls before the timed calls, or uses the timing loop with a warm-up."""
     tree = part.call(ast.parse, part.text)
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and ast.unparse(node.iter) == "sizes"]
     if not loops:

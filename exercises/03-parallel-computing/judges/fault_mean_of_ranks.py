@@ -8,7 +8,7 @@ WAYS = {"still": Way("for the times 1, 2, 3 and 5, 4, 3 of three ranks the resul
 
 
 def judge(part: Part) -> None:
-    """Check that the largest of the different times of three ranks is used, element by element."""
+    """Check that the largest time of the three ranks is used for each element."""
 
     def body(rank: int, size: int) -> list[float]:
         import torch

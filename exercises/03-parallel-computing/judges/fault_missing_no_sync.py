@@ -12,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Check that there is one all-reduce per group and bucket, instead of one per micro-batch."""
+    """Check that there is one all-reduce per group and bucket, not one per micro-batch."""
     saved, steps = part.metrics["calls_saved_times"], part.metrics["accumulation_steps"]
     if saved is None or abs(saved - steps) > 1e-6:
         raise part.wrong("still", saved=saved, steps=steps)

@@ -1,9 +1,9 @@
 """Watches the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
 
-A message is sent as a copy, and it is put into the receiver's tensor only at the wait for it; until then that tensor contains
-NOT_YET. So code that changes or reads a tensor too early is wrong in every try, and not only now and then. A wait for a send
-returns immediately; `find_stuck` finds out whether it could have ended, from the order of all ranks' calls. Each rank stores
-its calls in a file, so that they can be read even if the rank never ended.
+A message is sent as a copy. It is put into the receiver's tensor only when the receiver waits for it; until then that tensor
+contains NOT_YET. So code that changes or reads a tensor too early is wrong in every try. A wait for a send returns immediately.
+`find_stuck` uses the order of all ranks' calls to find out whether that wait could have ended. Each rank writes its calls to a
+file, so that they can be read even if the rank never ended.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Messages:
-    """The record of one rank: its calls in order, and its requests. `on_event` is called for each call; `file` gets a line for
-    each."""
+    """The record of one rank: its calls in order, and its requests. `on_event` is called for each call, and `file` gets a line
+    for each call."""
 
     file: IO[str] | None = None
     events: list[Event] = field(default_factory=list)
@@ -49,8 +49,7 @@ class Messages:
     earlier: list[Request] = field(default_factory=list)
 
     def restart(self, file: Path) -> None:
-        """Forget the recorded calls, because another tensor begins. Earlier requests are kept, because they may still be under
-        way."""
+        """Forget the recorded calls, because another tensor begins. Requests are kept, because they may not have finished."""
         if self.file:
             self.file.close()
         self.file = file.open("w", encoding="utf-8", buffering=1)  # so that each line is there if the rank is ended
@@ -75,7 +74,7 @@ class Messages:
         return request
 
     def add(self, event: Event) -> None:
-        """Record an event, also in the file."""
+        """Record an event in memory and in the file."""
         self.events.append(event)
         if self.file:
             self.file.write(json.dumps(event) + "\n")
@@ -143,8 +142,8 @@ def watch(messages: Messages) -> None:
 
 
 def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
-    """Return the ranks that would wait for ever, each with the wait that never ends, if a send ends only when its receive was
-    posted."""
+    """Return the ranks that would wait for ever, each with the wait that never ends. A send is assumed to end only when the
+    receive for it has begun."""
     places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
     has_moved = True
     while has_moved:
@@ -157,7 +156,7 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
 
 
 def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
-    """Return a message whose receiver expects another size: its isend and its irecv; None if there is none."""
+    """Return a message whose receiver expects another size, as its isend and its irecv, or None if there is no such message."""
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":
@@ -169,7 +168,7 @@ def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | No
 
 
 def read_events(file: Path) -> list[Event]:
-    """Return the events that a rank wrote before it ended, or was ended."""
+    """Return the events that a rank wrote before it ended or was stopped."""
     return [Event(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 

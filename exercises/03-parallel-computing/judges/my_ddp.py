@@ -1,4 +1,4 @@
-"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and the timing of all-reduces."""
+"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and when the all-reduces begin."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ WAYS = {
         ("        pending.clear()\n", ""),
     ),
     "zeros": Way(
-        "it made a gradient of zeros for a parameter that got none: with momentum or weight decay the optimizer then moves it. "
-        "Leave its .grad None",
+        "it made a gradient of zeros for a parameter without a gradient. With momentum or weight decay, the optimizer then "
+        "moves that parameter. Leave its .grad None",
         (
             "        pending.clear()\n",
             "        pending.clear()\n        for parameter in model.parameters():\n"
@@ -69,8 +69,8 @@ WAYS = {
         ("        pending.append((work, parameter))", "        work.wait()\n        pending.append((work, parameter))"),
     ),
     "not-waited": Way(
-        "`finish` returned while {count} all-reduces were still running: what the optimizer then reads is undefined. "
-        "Call wait() on what each of them returned",
+        "`finish` returned while {count} all-reduces were still running, so the optimizer reads undefined values. Call "
+        "wait() on what each of them returned",
         ("            work.wait()\n", ""),
     ),
     "changed-early": Way(
@@ -82,8 +82,8 @@ WAYS = {
         ),
     ),
     "no-gradient": Way(
-        "it failed on a parameter that got no gradient in this pass ({says}): no hook was called for it, and its .grad is "
-        "None. In `finish`, use only what the hooks have started",
+        "it failed on a parameter that got no gradient in this pass ({says}). No hook was called for that parameter, and "
+        "its .grad is None. In `finish`, use only what the hooks have started",
         (
             "        pending.clear()\n",
             "        pending.clear()\n        sum(parameter.grad.sum() for parameter in model.parameters())\n",
@@ -109,8 +109,7 @@ HANG = (
 
 
 class Step(NamedTuple):
-    """One step on one rank: the part's gradients, DistributedDataParallel's gradients, the rank's own gradients, and the
-    events."""
+    """One step on one rank: the gradients of the part, of DistributedDataParallel and of this rank alone, and the events."""
 
     given: list[Any]
     right: list[Any]
@@ -121,7 +120,8 @@ class Step(NamedTuple):
 
 
 def judge(part: Part) -> None:
-    """Judge three steps on one to four ranks: they must equal DistributedDataParallel's, and send while backward continues."""
+    """Judge three steps on one to four ranks. They must equal DistributedDataParallel's, and must send while backward
+    continues."""
     from reductions import Log, watch
 
     log = Log()
@@ -188,7 +188,7 @@ def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
-    """Call the learner's function; two errors of torch get special messages."""
+    """Call the learner's function. Two errors of torch get special messages."""
     try:
         return part.call(function, *arguments)
     except Verdict as verdict:
@@ -205,7 +205,7 @@ def _gradients(model: Any) -> list[Any]:
 
 
 def _judge_start(part: Part, starts: list[list[tuple[str, Any, Any]]], name: str) -> None:
-    """Judge the parameters after the start. `starts` contains for each rank every parameter's name, its value now, and its
+    """Judge the parameters after the start. For each rank, `starts` contains each parameter's name, its value now, and its
     value before."""
     for rank, start in enumerate(starts):
         for (parameter, values, _), (_, of_first, _) in zip(start, starts[0], strict=True):
@@ -240,7 +240,7 @@ def _times(gradients: list[Any], factor: float) -> list[Any]:
 
 
 def _judge_overlap(part: Part, events: list[str], name: str) -> int:
-    """Return how many all-reduces began before the last layer of backward. Raises Verdict if none ran at the same time."""
+    """Return how many all-reduces began before the last layer of backward. Raises Verdict if none did."""
     layers = [place for place, event in enumerate(events) if event.startswith("layer")]
     early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
     if not any(event.startswith("reduce") for event in events):

@@ -1,4 +1,4 @@
-"""Judges my_group.py of 3.5: the step of the big batch, apart from rounding, and how often gradients were sent."""
+"""Judges my_group.py of 3.5: the step must be that of the big batch, apart from rounding, and gradients must be sent once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WAYS = {
         (" * len(x) / samples", ""),
     ),
     "by-count": Way(
-        "each piece has the weight 1/{count}, which is right only if all pieces have the same size: here the last has {last} "
-        "samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all samples of "
-        "the group",
+        "each piece has the weight 1/{count}, which is right only if all pieces have the same size. Here the last has "
+        "{last} samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all "
+        "samples of the group",
         ("* len(x) / samples", "/ len(pieces)"),
     ),
     "by-full-group": Way(
@@ -50,12 +50,12 @@ WAYS = {
         ("    optimizer.zero_grad()\n", ""),
     ),
     "sent-each-time": Way(
-        "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward: the same step "
-        "for {count} times the bytes. Process all pieces but the last inside model.no_sync()",
+        "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward. That makes "
+        "the same step with {count} times the bytes. Process all pieces but the last inside model.no_sync()",
         ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "contextlib.nullcontext()"),
     ),
     "forward-outside": Way(
-        "no_sync was entered {entered} times, but the gradients were still sent {count} times: DistributedDataParallel "
+        "no_sync was entered {entered} times, but the gradients were still sent {count} times. DistributedDataParallel "
         "decides in the forward pass, so model(x) must be inside no_sync, too",
         (
             "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n",
@@ -102,7 +102,7 @@ WAYS = {
         ),
     ),
     "all-kept": Way(
-        "the second piece went through the model before backward of the first: then the activations of all pieces are in "
+        "the second piece went through the model before backward of the first. Then the activations of all pieces are in "
         "memory at once, as for the big batch. Call backward after each piece",
         (
             "            loss = cross_entropy(model(x), y) * len(x) / samples\n            loss.backward()\n",
@@ -125,7 +125,7 @@ WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
 
 
 class RankResult(NamedTuple):
-    """One group on one rank: the step, the right step and the wrong ways' steps, and how often gradients were sent."""
+    """One group on one rank: the step, the right step, the steps of the wrong ways, and how often gradients were sent."""
 
     step: list[float]
     right: list[float]
@@ -137,7 +137,7 @@ class RankResult(NamedTuple):
 
 
 def judge(part: Part) -> None:
-    """Judge groups on one to four ranks: of equal pieces, with a short last piece, and of one piece."""
+    """Judge groups on one to four ranks: with equal pieces, with a short last piece, and with one piece."""
     one_group = part.function("one_group")
 
     def body(rank: int, size: int) -> tuple[Any, ...]:
@@ -162,7 +162,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
-    """Call the part on one rank, and return what it changed and what it should have changed."""
+    """Call the part on one rank. Return its changes and the right changes."""
     import torch
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
     from torch.nn.parallel import DistributedDataParallel
@@ -205,7 +205,7 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
 
 def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
-    """Return the right step with a learning rate of 1, and the steps of the wrong ways, computed without
+    """Return the right step with a learning rate of 1, and the steps of the wrong ways. They are computed without
     DistributedDataParallel."""
     import torch
     import torch.distributed as dist
@@ -261,7 +261,8 @@ def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...
 
 
 def _judge_memory(part: Part, result: RankResult, lengths: tuple[int, ...], name: str) -> None:
-    """Check the memory. `passes` contains the samples of each forward pass, and 0 for each backward pass. Raises Verdict."""
+    """Check the memory. `passes` contains the number of samples of each forward pass, and 0 for each backward pass. Raises
+    Verdict."""
     if max(result.passes) > max(lengths):
         raise part.wrong("one-batch", name, largest=max(result.passes))
     if any(first and second for first, second in itertools.pairwise(result.passes)):

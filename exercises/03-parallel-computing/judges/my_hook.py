@@ -1,4 +1,4 @@
-"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error that remains after many small steps."""
+"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error after many small steps."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ WAYS = {
         ),
     ),
     "whole": Way(
-        "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 needs 2. Send the "
-        "small tensor, not the one that you made it from",
+        "{bytes:,} bytes were sent for {count:,} numbers. That is {each:.3g} bytes per number, but float16 needs 2. Send "
+        "the float16 tensor, not the tensor from which you made it",
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
@@ -50,8 +50,8 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "wrong-sign": Way(
-        "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep the values that "
-        "should have been sent minus those that were sent, not the reverse, on the scale on which you add them",
+        "you keep an error, but over {steps} steps of one gradient the means are still {lost:.2%} off. Keep the values to "
+        "send minus the values sent, not the reverse, in the scale in which you add them",
         ("target - rounded.float() * ranks", "rounded.float() * ranks - target"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
@@ -66,7 +66,7 @@ WAYS = {
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "error-of-the-mean": Way(
-        "you kept the difference from the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
+        "you kept the difference from the mean of all ranks. Most of that is the other ranks' share, and it grows. A rank "
         "must keep the rounding error of its own numbers",
         ("target - rounded.float() * ranks", "target - rounded.float()"),
         seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
@@ -88,7 +88,7 @@ WAYS = {
 
 
 class Bucket:
-    """The part of DDP's buckets that a hook uses."""
+    """The methods of DDP's buckets that a hook uses."""
 
     def __init__(self, number: int, gradient: Any) -> None:
         self._number, self._gradient = number, gradient
@@ -175,7 +175,7 @@ def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> Non
         says = f"the result is {step['usual times']:.3g} times the mean of the ranks' gradients"
         raise Verdict("failed", "not-the-mean", says, case)
     if not step["large off"] < 0.01:
-        raise part.wrong("overflow", case, ranks=size, largest=LARGEST, given=f"{step['large times']:.3g} times what it is")
+        raise part.wrong("overflow", case, ranks=size, largest=LARGEST, given=f"{step['large times']:.3g} times its value")
 
 
 def _gradients(number: int) -> list[float]:
@@ -189,8 +189,8 @@ def _gradients(number: int) -> list[float]:
 
 
 def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
-    """Return, for each of these buckets, the error of the mean of many steps as a share of the right value. Also return the
-    result of a step with a gradient of 0 after another step, which is what the hook kept of that step."""
+    """Return the error of the mean over many steps for each of these buckets, as a share of the right value. Also return the
+    result of a step with a gradient of 0 that follows another step: it shows what the hook kept."""
     import torch
 
     state: dict[int, Any] = {}
@@ -207,7 +207,7 @@ def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> t
 
 
 def _plain_error(number: int) -> float:
-    """Return the error of the mean without feedback, as a share of the mean."""
+    """Return the error of the mean without error feedback, as a share of the mean."""
     import torch
 
     total = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
@@ -227,7 +227,7 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 
 
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
-    """Return the largest error of the sum of the means, times the ranks, with different gradients near 1 in each step.
+    """Return the largest error of the summed means, times the ranks, with different gradients near 1 in each step.
 
     Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """
@@ -244,11 +244,10 @@ def _changing_steps(part: Part, hook: Any, rank: int) -> float:
 
 
 def _check_drift(part: Part, drift: float) -> None:
-    """Check that only the rounding of the last gradients is missing from what was sent, whatever the gradients were. Raises
-    Verdict."""
+    """Check that the sent values lack only the rounding of the last gradients, whatever the gradients were. Raises Verdict."""
     if drift > ROUNDING:
         says = (
-            f"over {CHANGING} gradients, the values sent are up to {drift:.3g} off in all, but with error feedback only the "
-            f"rounding of the last gradient is missing, {ROUNDING / 2:.3g}: a part of the errors is lost, or is added again"
+            f"over {CHANGING} steps, the sum of the values sent is up to {drift:.3g} off. With error feedback, only the "
+            f"rounding of the last gradient is missing, {ROUNDING / 2:.3g}. Some errors are lost, or are added twice"
         )
         raise Verdict("failed", "other", says, f"{CHANGING} steps, each with different gradients, 2 ranks")

@@ -1,4 +1,4 @@
-"""Judges my_ring.py of 3.1: exact sums, the messages and their bytes, and an order of calls that cannot deadlock."""
+"""Judges my_ring.py of 3.1: the sums must be exact, the messages small enough, and the order of calls must not deadlock."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "whole-tensor": Way(
-        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}: in a ring of {size}, a message is one chunk, and all of "
-        "them together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per step",
+        "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}. In a ring of {size}, a message is one chunk, and all "
+        "messages together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per "
+        "step",
         ("flat.tensor_split(size)", "[flat] * size"),
     ),
     "no-all-gather": Way(
@@ -28,9 +29,9 @@ WAYS = {
         ("incoming.copy_(arriving)", "incoming += arriving"),
     ),
     "own-part-lost": Way(
-        "element {element} of rank {rank} lacks the value of rank {part}, and in all steps the messages contain the values of "
-        "only one rank. In the first half of the steps, add what arrives to your own chunk; if you replace it, your own values "
-        "are lost",
+        "element {element} of rank {rank} lacks the value of rank {part}, and every message contains the values of only one "
+        "rank. In the first half of the steps, add what arrives to your own chunk. If you replace the chunk, your own "
+        "values are lost",
         ("incoming += arriving", "incoming.copy_(arriving)"),
     ),
     "unfinished-passed-on": Way(
@@ -72,8 +73,8 @@ WAYS = {
         ("dist.irecv(arriving, preceding).wait()", "dist.irecv(arriving, preceding)"),
     ),
     "not-waited": Way(
-        "rank {rank} returned without waiting for {count} of its messages ({kinds}): until wait() returns, a chunk may "
-        "not have been sent, or not have arrived",
+        "rank {rank} returned without waiting for {count} of its messages ({kinds}). Until wait() returns, a chunk may not "
+        "have been sent, or may not have arrived",
         ("        sending.wait()\n", ""),
     ),
     "no-messages": Way(
@@ -99,8 +100,8 @@ WAYS = {
         ("step in range(2 * (size - 1))", "step in range(2 * (size - 1) or 1)"),
     ),
     "other-size": Way(
-        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver use different chunks, or the "
-        "receiving tensor has another length or type than the chunk",
+        "a message of {sent:,} bytes is received into a tensor of {taken:,}: sender and receiver use different chunks, or "
+        "the receiving tensor differs from the chunk in length or type",
         ("torch.empty_like(incoming)", "torch.empty(len(incoming), dtype=torch.float16)"),
     ),
     "average": Way(
@@ -112,8 +113,8 @@ WAYS = {
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
-        "the sum is right, and rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
-        "each: every further message costs a latency, and with fewer messages each is larger than a chunk",
+        "the sum is right, but rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
+        "each. Every additional message costs a latency; with fewer messages, each is larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
             "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"
@@ -166,7 +167,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_shape(part: Part, size: int, shape: tuple[int, ...], failure: Verdict | None) -> None:
-    """Judge one tensor. `failure` is the verdict that ended the ranks, if they did not reach the end. Raises Verdict."""
+    """Judge one tensor. `failure` is the verdict that ended the ranks, if any. Raises Verdict."""
     name = _name(size, shape)
     files = [_file("result", size, shape, rank) for rank in range(size)]
     if not all(file.exists() for file in files):
@@ -187,7 +188,7 @@ def _name(size: int, shape: tuple[int, ...]) -> str:
 
 
 def _run(part: Part, ring: Any, messages: Any, rank: int, size: int) -> None:
-    """Call the part on one rank with tensors whose sums show which ranks' parts they contain. Write a file for each tensor."""
+    """Call the part on one rank with tensors whose sums show which ranks contributed. Write a file for each tensor."""
     import torch.distributed
 
     def refuse_other_ways(event: Any) -> None:  # immediately, because some ranks would never end
@@ -221,18 +222,18 @@ def _read_result(file: Path) -> RankResult:
 
 
 def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
-    """Return the path of a file in the folder of this try, which is new and is removed afterwards."""
+    """Return the path of a file in the folder of this try, which is removed afterwards."""
     return Path(f"{kind}-{size}-{'x'.join(map(str, shape))}-{rank}")
 
 
 def _weights(count: int) -> list[int]:
-    """Return a different prime for each element, which divides no sum of other elements, so that a misplaced chunk shows."""
+    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk shows."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
     return list(itertools.islice(primes, count))
 
 
 def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) -> Verdict:
-    """Return the verdict on ranks that crashed or never ended with this tensor, from the messages until then."""
+    """Return the verdict on ranks that crashed or never ended with this tensor. It is based on their messages."""
     from messages import find_other_size, find_stuck, read_events
 
     if verdict.way not in {"crash", "hang", "error"}:
@@ -253,7 +254,7 @@ def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) ->
 
 
 def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
-    """Judge the messages: none, too large, an order that gets stuck, or tensors used too early. Raises Verdict."""
+    """Judge the messages: too few, too large, in an order that deadlocks, or with tensors used too early. Raises Verdict."""
     from messages import NOT_YET, find_stuck
 
     size, width, elements = len(results), 8, len(results[0].values)
@@ -280,7 +281,7 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
 
 
 def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
-    """Judge the sums by the ranks whose parts they contain. Raises Verdict."""
+    """Judge the sums by the ranks that contributed to them. Raises Verdict."""
     size, weights = len(results), _weights(len(results[0].values))
     contributions = [[weight * BASE**rank for weight in weights] for rank in range(size)]
     right = [sum(column) for column in zip(*contributions, strict=True)]
@@ -309,7 +310,7 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
 def _explain_counts(
     part: Part, results: list[RankResult], name: str, place: dict[str, int], counts: list[int], no_all_gather: bool
 ) -> Verdict:
-    """Return the verdict on a sum in which some rank's value is missing or is counted more than once."""
+    """Return the verdict on a sum in which some rank's value is missing or counted more than once."""
     if max(counts) > 1:
         return part.wrong("added-again", name, **place, part=counts.index(max(counts)), count=max(counts))
     if no_all_gather:
@@ -318,7 +319,7 @@ def _explain_counts(
 
 
 def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
-    """Return the verdict on a sum that lacks a rank's value, from the number of ranks whose values each message contained."""
+    """Return the verdict on a sum without some rank's value, from the number of ranks in each message."""
     size, weights = len(results), _weights(len(results[0].values))
     carried = [[_count_ranks(number, weights, size) for number in result.first_numbers] for result in results]
     if size > 2 and all(counts == [1] * len(counts) for counts in carried):
@@ -330,13 +331,13 @@ def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[
 
 
 def _count_ranks(number: float, weights: list[int], size: int) -> int:
-    """Return how many ranks' values are in the sum of an element; 0 if the number is no such sum."""
+    """Return how many ranks' values are in the sum of an element, or 0 if the number is not such a sum."""
     counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
     return sum(counts)
 
 
 def _explain_number(part: Part, results: list[RankResult], name: str, rank: int, element: int) -> Verdict:
-    """Return the verdict on a number that is not a sum of the ranks' values for its element."""
+    """Return the verdict on a number that is not a sum of the ranks' values for this element."""
     size, value = len(results), results[rank].values[element]
     weights = _weights(len(results[rank].values))
     sums = [sum(BASE**element_number for element_number in ranks) for count in range(size + 1)
@@ -350,7 +351,7 @@ def _explain_number(part: Part, results: list[RankResult], name: str, rank: int,
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
-    """Return how often each rank's part is in the sum `value`; None if the sum contains anything else."""
+    """Return how often each rank's part is in the sum `value`, or None if the sum contains anything else."""
     if value < 0 or value != int(value) or int(value) % weight:
         return None
     remainder, counts = int(value) // weight, []

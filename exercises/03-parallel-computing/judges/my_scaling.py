@@ -1,4 +1,4 @@
-"""Judges my_scaling.py of 3.7 with points of curves: some good, some bad, and some that are only noise."""
+"""Judges my_scaling.py of 3.7 with points of curves: good scaling, bad scaling, and pure noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS = {
         ('if mode == "strong" else 1.0', "if False else 1.0"),
     ),
     "upside-down": Way(
-        "your speed-up is a slowdown: it is below 1 although the workers are faster. One worker's time is the numerator",
+        "your speed-up is below 1, although the workers are faster: one worker's time belongs in the numerator",
         ("workers * ideal[1] / step[1]", "step[1] / (workers * ideal[1])"),
     ),
     "fastest-against-slowest": Way(
@@ -54,13 +54,13 @@ WAYS = {
         (" and abs(communication - slower) > noise", ""),
     ),
     "largest-spread": Way(
-        "you named {given}, but the noise is more than the largest of the three spreads: each of the three times may be off by "
-        "its own spread, and these add up to {noise:.3g} ms",
+        "you named {given}, but the noise is more than the largest of the three spreads. Each of the three times may be off "
+        "by its own spread, and these add up to {noise:.3g} ms",
         ("noise = sum(", "noise = max("),
     ),
     "whole-spread": Way(
-        "you named nothing although {communication:.3g} ms of communication are above {noise:.3g} ms of noise: the spread of "
-        "the ideal step is that of one worker's step times the share of B that each has now, 1/{workers}",
+        "you named nothing although {communication:.3g} ms of communication are above {noise:.3g} ms of noise. The spread "
+        "of the ideal step is that of one worker's step times the share of B that each worker has now, 1/{workers}",
         ("for times in (ideal, step, silent)", "for times in (alone, step, silent)"),
     ),
     "never-named": Way(
@@ -69,8 +69,8 @@ WAYS = {
         ("bottleneck if named else None", "None"),
     ),
     "swapped": Way(
-        "you swapped the two: communication is what AllReduce adds, step - silent; slower computing is how much longer the "
-        "silent step takes than the ideal one",
+        "you swapped the two losses. Communication is what AllReduce adds: step - silent. Slower computing is how much "
+        "longer the silent step takes than the ideal one",
         ("communication, slower = step", "slower, communication = step"),
     ),
     "whole-batch": Way(
@@ -92,7 +92,7 @@ POINTS = (  # mode, workers, alone, step, silent
 
 
 def judge(part: Part) -> None:
-    """Judge the three figures of every point first, then the named bottlenecks."""
+    """Judge the three figures of every point, then the named bottlenecks."""
     take_apart = part.function("take_apart")
     answers = []
     for point in POINTS:

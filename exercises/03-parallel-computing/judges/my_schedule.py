@@ -11,7 +11,7 @@ FORWARD, BACKWARD = "forward", "backward"
 SECONDS = {FORWARD: 1.0, BACKWARD: 2.0}  # a backward takes about twice as long
 WAYS = {
     "one-rank-at-a-time": Way(
-        "stage {stage} runs each micro-batch backward before it starts the next one: the stages take turns, as without "
+        "stage {stage} runs each micro-batch backward before it starts the next one. So the stages take turns, as without "
         "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Run some forward first",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = 0"),
     ),
@@ -21,8 +21,8 @@ WAYS = {
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = micro_batches"),
     ),
     "too-many": Way(
-        "stage {stage} of {stages} holds {held} micro-batches, but {room} are allowed: it warms up with too many. When it has "
-        "sent one for each later stage, the first is on its way back",
+        "stage {stage} of {stages} holds {held} micro-batches, but {room} are allowed: it warms up with too many. When it "
+        "has sent one for each later stage, the first is already on its way back",
         ("stages - stage - 1", "stages - stage"),
     ),
     "too-few": Way(
@@ -43,8 +43,8 @@ WAYS = {
         ),
     ),
     "deadlock": Way(
-        "the stages wait for each other for ever: {waiting}. A stage must not wait for the next micro-batch before it sends "
-        "one back, if the previous stage sends the next only after it got one back",
+        "the stages wait for each other for ever: {waiting}. A stage must send a micro-batch back before it waits for the "
+        "next one, if the previous stage sends the next one only after that",
         ("stages - stage - 1", "(stages - 1) * (stage % 2)"),
     ),
     "out-of-order": Way(
@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
 
 
 def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Piece]:
-    """Return the order as a list of pairs if it contains each forward and each backward once; otherwise raise Verdict."""
+    """Return the order as a list of pairs. Raises Verdict unless it contains each forward and each backward once."""
     right = [(kind, number) for kind in SECONDS for number in range(micro_batches)]
     listed = isinstance(order, Sequence) and all(isinstance(piece, Sequence) and len(piece) == 2 for piece in order)
     if order is None or not listed:
@@ -104,7 +104,7 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
 
 
 def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, name: str) -> None:
-    """Judge the stages together: they must end, hold no more than they may, and have the bubble of the formula. Raises
+    """Judge the stages together: they must end, keep to the limit of micro-batches, and have the bubble of the formula. Raises
     Verdict."""
     stages = len(orders)
     in_flight, most = [_count_held(order) for order in orders], [min(stages - stage, micro_batches) for stage in range(stages)]
@@ -129,8 +129,8 @@ def _check_together(part: Part, orders: list[list[Piece]], micro_batches: int, n
 
 
 def _replay(orders: list[list[Piece]]) -> tuple[float, list[str]]:
-    """Return when the last stage is done, if each stage has a separate processor; and the places of stages that can never
-    continue."""
+    """Return when the last stage is done, with a separate processor for each stage. Also return the places where stages are
+    stuck for ever."""
     end_times: dict[tuple[int, str, int], float] = {}
     free, at = [0.0] * len(orders), [0] * len(orders)
     moved = True
@@ -157,7 +157,7 @@ def _is_mixed(order: list[Piece]) -> bool:
 
 
 def _count_held(order: list[Piece]) -> int:
-    """Return the most micro-batches that a stage holds at the same time."""
+    """Return the largest number of micro-batches that a stage holds at the same time."""
     count = most = 0
     for kind, _ in order:
         count += 1 if kind == FORWARD else -1

@@ -1,4 +1,4 @@
-"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between them must equal whole layers."""
+"""Judges my_slices.py of 3.9 on real ranks: two split layers, with an activation between them, must equal whole layers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RIGHT = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns
 BATCH, WIDTH = 5, 12
 WAYS = {
     "rows-first": Way(
-        "PLAN cuts {name} by rows: then the wide middle needs a sum before its activation function: an additional, larger "
-        "message. Use columns on the way in and rows on the way out",
+        "PLAN cuts {name} by rows. Then the wide middle needs a sum before its activation function, which is an additional "
+        "and larger message. Use columns on the way in and rows on the way out",
         ('"mlp.up": "columns", "mlp.down": "rows"', '"mlp.up": "rows", "mlp.down": "columns"'),
     ),
     "all-columns": Way(
-        "PLAN cuts {name} by columns: every rank already has only a share of its input, and a cut by columns needs all of it",
+        "PLAN cuts {name} by columns, but every rank has only a share of its input, and a cut by columns needs all of it",
         ('"attention.out": "rows"', '"attention.out": "columns"'),
     ),
     "wrong-dimension": Way(
@@ -32,7 +32,7 @@ WAYS = {
         ("return weight.chunk(size, dim=1)[rank], bias", "return weight.chunk(size, dim=1)[0], bias"),
     ),
     "whole-bias": Way(
-        "cut by columns, rank {rank} of {size} holds {given} numbers of the bias: it computes {right} outputs only",
+        "cut by columns, rank {rank} of {size} has {given} numbers of the bias, but it computes only {right} outputs",
         ("bias.chunk(size)[rank]", "bias"),
     ),
     "bias-divided": Way(
@@ -69,8 +69,8 @@ WAYS = {
         ("return linear(SumBackward.apply(x), weight, bias)", "return SumForward.apply(linear(x, weight, bias))"),
     ),
     "input-gradient": Way(
-        "rank {rank} of {size} has only a part of the gradient of the input: every rank has used the whole x, so the "
-        "gradients that they return must be summed",
+        "rank {rank} of {size} has only a part of the gradient of the input. Every rank has used the whole x, so the "
+        "gradients of all ranks must be summed",
         ("linear(SumBackward.apply(x), weight, bias)", "linear(x, weight, bias)"),
     ),
     "sum-twice": Way(
@@ -160,7 +160,7 @@ def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
 
 
 def _run(part: Part, functions: dict[str, Any], counts: Any, rank: int, size: int) -> dict[str, Any]:
-    """Run both layers forward and backward on this rank; return what they passed to collectives, and how far they are off."""
+    """Run both layers forward and backward on this rank. Return what they passed to collectives, and their errors."""
     import torch
 
     slices, whole = _slices(rank, size), _whole()

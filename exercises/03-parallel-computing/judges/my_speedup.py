@@ -1,4 +1,5 @@
-"""Judges my_speedup.py of 3.4 on made-up training runs: a cold start, one delayed step, one slow rank, strong and weak."""
+"""Judges my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed step and a slow
+rank."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ WAYS = {
         ),
     ),
     "times-only": Way(
-        "you divided step times, but the steps are not the same work: {ranks} ranks process {many} samples in one step, and "
-        "one rank {one}. Compare samples per second",
+        "you divided step times, but the steps do different amounts of work: {ranks} ranks process {many} samples in one "
+        "step, and one rank {one}. Compare samples per second",
         ('training["ranks"] * training["batch_per_rank"] / step_s', "1 / step_s"),
     ),
     "one-ranks-samples": Way(
@@ -72,8 +73,8 @@ WAYS = {
         ("samples_per_s(together) / samples_per_s(alone)", "samples_per_s(alone) / samples_per_s(together)"),
     ),
     "efficiency-undivided": Way(
-        "the speed-up is right. Efficiency is what each rank contributed of a full rank: the speed-up divided by the number of "
-        "ranks, {ranks}",
+        "the speed-up is right. The efficiency is the speed-up divided by the number of ranks, {ranks}: the share of a "
+        "perfect speed-up",
         ('100 * speedup / together["ranks"]', "100 * speedup"),
     ),
     "efficiency-share": Way(
@@ -113,7 +114,7 @@ def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
     """Return raw times: one rank computes slowest and waits least, cold steps take ten times as long, and one warm step is
     delayed.
 
-    With more than two ranks, rank 0 is neither the slowest nor the fastest, and not in the middle either.
+    With more than two ranks, rank 0 is neither the slowest, nor the fastest, nor in the middle.
     """
     rows = []
     for step in range(steps):
@@ -138,7 +139,7 @@ def reckon(
     group: str = "step",
     samples: Callable[[Training], float] = lambda training: training["ranks"] * training["batch_per_rank"],
 ) -> tuple[float, float]:
-    """Return speed-up and efficiency. The keyword arguments are what a wrong way does differently."""
+    """Return speed-up and efficiency. The keyword arguments change the computation as a wrong way does."""
 
     def rate(training: Training) -> float:
         steps: dict[int, list[float]] = {}

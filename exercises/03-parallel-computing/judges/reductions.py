@@ -1,7 +1,7 @@
 """Watches the all-reduces of a rank and the steps of its backward pass, which a small model marks.
 
-The result of an all-reduce is put into the caller's tensor only at the wait for it. So code that reads or changes a gradient
-too early is wrong in every try, and not only now and then.
+The result of an all-reduce is put into the caller's tensor only when the caller waits for it. So code that reads or changes a
+gradient too early is wrong in every try.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WIDTH = 12
 
 
 class Log:
-    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`. `changed_early`: a gradient was changed before its
-    all-reduce had ended."""
+    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`. `changed_early` says that a gradient was changed
+    before its all-reduce had ended."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -90,7 +90,7 @@ def watch(log: Log) -> None:
 
 
 class _Mark(torch.autograd.Function):
-    """Does nothing forward; backward records that the gradient has reached layer `number`."""
+    """Does nothing forward. Backward records that the gradient has reached layer `number`."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, log: Log, number: int) -> torch.Tensor:
@@ -104,7 +104,7 @@ class _Mark(torch.autograd.Function):
 
 
 class Net(nn.Module):
-    """Five layers, one of which is used twice; a frozen layer, and a layer that no backward pass reaches."""
+    """Five layers, one of which is used twice, a frozen layer, and a layer that no backward pass reaches."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

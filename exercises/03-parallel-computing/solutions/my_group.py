@@ -1,4 +1,4 @@
-"""One step from several micro-batches: each is weighted by its share of the samples, and the last one sends the gradients."""
+"""One step from several micro-batches. Each is weighted by its share of the samples, and the last one sends the gradients."""
 
 from __future__ import annotations
 

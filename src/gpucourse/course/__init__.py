@@ -1,1 +1,1 @@
-"""The course as data: the places of its files, the content of its manifests, and the errors in them, with line numbers."""
+"""The course as data: the paths of its files, the content of its manifests, and their errors with line numbers."""

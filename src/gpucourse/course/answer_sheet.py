@@ -1,5 +1,5 @@
-"""`answers.yaml`: the learner's answers to the questions of one exercise, as a file that a person can write. Reading it reports
-every complaint; it is always written as a whole."""
+"""`answers.yaml`: the learner's answers to the questions of one exercise, as a file that a person can edit. Reading it reports
+every error; writing replaces the whole file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpucourse.storage import write_text
 
 
 class Sheet(Strict):
-    """The answers to one exercise, by the names of its questions. `run` is the run from which the numbers come."""
+    """The answers to one exercise, by the ids of its questions. `run` is the run that the numbers come from."""
 
     exercise: ExerciseId
     run: str | None = None
@@ -30,13 +30,13 @@ class Sheet(Strict):
 
 
 def load_sheet(path: Path, exercise: Exercise) -> Sheet | None:
-    """Return the answers in a file, or None if there is no file. Raises ManifestError with every complaint."""
+    """Return the answers in a file, or None if there is no file. Raises ManifestError with every error."""
     return read_sheet(path, exercise) if path.is_file() else None
 
 
 def read_sheet(path: Path, exercise: Exercise) -> Sheet:
-    """Return the answers in a file. Raises UsageError if the file is missing. Raises ManifestError with every complaint: it is
-    not YAML, it is for another exercise, or it answers a question that the exercise does not have."""
+    """Return the answers in a file. Raises UsageError if the file is missing. Raises ManifestError with every error: the file
+    is not YAML, is for another exercise, or answers an unknown question."""
     hint = f"gpucourse answer {exercise.id} --template writes a sheet to fill in"
     try:
         raw = read_bounded(path.resolve(), MAX_BYTES)
@@ -70,7 +70,7 @@ def write_sheet(path: Path, exercise: Exercise, answers: Mapping[str, Scalar], r
 
 
 def render(exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> str:
-    """Return the sheet as text: each question above its answer, in the order of the exercise."""
+    """Return the sheet as text: the questions in the order of the exercise, each above its answer."""
     lines = [
         f"# Answers to {exercise.id}, {exercise.title}. Fill in what is empty, then: gpucourse answer {exercise.id}",
         f'exercise: "{exercise.id}"',
@@ -104,12 +104,11 @@ def _render_answer(name: str, answer: Scalar | None) -> list[str]:
 
 
 def _quote(text: str) -> str:
-    """Quote the text. Characters that YAML does not accept literally (control characters, line separators) are escaped by their
-    numbers."""
+    """Quote the text. Characters that YAML does not accept literally (control characters, line separators) become escapes."""
     words = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in words)
 
 
 def _plain_block(text: str) -> bool:
-    """Return whether a block of YAML keeps this text unchanged."""
+    """Return whether a YAML block keeps this text unchanged."""
     return not text.startswith((" ", "\n", "\t")) and all(c == "\n" or c.isprintable() for c in text) and "\n\n\n" not in text

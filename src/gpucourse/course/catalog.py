@@ -1,4 +1,4 @@
-"""The modules of a course. A manifest is read when it is needed; a broken one does not prevent the others from being used."""
+"""The modules of a course. A manifest is read only when it is needed, so an invalid manifest does not affect other modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
 def load(folders: CourseFolders) -> Catalog:
-    """Return the course in `folders`, without reading a manifest yet. Raises MissingError if there is no folder of modules."""
+    """Return the course in `folders` without reading a manifest yet. Raises MissingError if the folder of modules is
+    missing."""
     if not folders.modules.is_dir():
         raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
     places = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
@@ -51,7 +52,7 @@ def _read_lesson(folder: Path, name: str) -> str:
 
 
 class Catalog:
-    """The modules in the order of their numbers."""
+    """The modules, in the order of their numbers."""
 
     def __init__(self, folders: CourseFolders, module_folders: list[Path]) -> None:
         self.folders = folders
@@ -64,8 +65,8 @@ class Catalog:
         return tuple(self.iterate())
 
     def iterate(self, first: str = "") -> Iterator[Module]:
-        """Yield every module whose manifest is valid, beginning with module `first`; each manifest is read only when its module
-        is next."""
+        """Yield every module with a valid manifest, beginning with module `first`. Each manifest is read only when its turn
+        comes."""
         for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
             if isinstance(module := self._load(place), Module):
                 yield module
@@ -77,7 +78,7 @@ class Catalog:
 
     @property
     def module_ids(self) -> tuple[str, ...]:
-        """Return the numbers of all modules, including broken ones, without reading a manifest."""
+        """Return the numbers of all modules, even of those with invalid manifests. Reads no manifest."""
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
@@ -116,21 +117,21 @@ class Catalog:
         return next(place.name for place in self._places if number_of(place.name) == module.id)
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
-        """Return the parts of a module's lesson, in Markdown; a short lesson has one part."""
+        """Return the parts of a module's lesson in Markdown. A short lesson has one part."""
         folder = self.folders.modules / self.folder_name(module)
         return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
     def lesson(self, module: Module) -> str:
-        """Return the whole text of a module's lesson, in Markdown."""
+        """Return the whole lesson of a module in Markdown."""
         return "\n".join(self.lesson_parts(module))
 
     def judge(self, module: Module, name: str) -> Path:
-        """Return the path of the file that judges what a learner wrote: `judges/<name>.py` next to the module's scripts."""
+        """Return the path of a judge file: `judges/<name>.py` next to the module's scripts."""
         return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
 
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """Return the files of an exercise, the script first: for each, its name on the node and its path in `exercises/`. A
-        folder is replaced by all the files in it."""
+        """Return the files of an exercise, the script first. Each name on the node is mapped to a path in `exercises/`. A
+        folder is replaced by all files in it."""
         folder = self.folder_name(module)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {
@@ -141,7 +142,7 @@ class Catalog:
         }
 
     def _list_files(self, file: str, place: str) -> list[str]:
-        """Return the names of the files for an entry of a manifest: the entry itself, or the files in that folder."""
+        """Return the file names for an entry of a manifest: the entry itself or, for a folder, the files in it."""
         path = self.folders.exercises / place
         if not path.is_dir():
             return [file]
@@ -149,11 +150,11 @@ class Catalog:
         return [f"{file}/{item.as_posix()}" for item in names]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """Return the paths in `exercises/` of the files that the learner writes for an exercise, by the id of the part."""
+        """Return the path in `exercises/` of each file that the learner writes for an exercise, by the id of the part."""
         return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
 
     def judge_file(self, module: Module, part: LearnerPart) -> Path:
-        """Return the path of the judge of a learner's part."""
+        """Return the path of the judge for a learner's part."""
         return self.folders.exercises / self.folder_name(module) / JUDGES / f"{PurePath(part.file).stem}.py"
 
     def _exercise_ids(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes. Only the parts that plots may show are
-read here.
+"""Measurements on a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes. Only the data for plots is read
+here.
 
-The records are part of the course, and anyone may write a course. So files are limited in size and checked for their types, and
-an invalid one is not used.
+The records are part of the course, and anyone may write a course. So files are limited in size, their types are checked, and an
+invalid file is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpucourse.outside.names import OutsideError, is_shown, printable
 FORMAT = 2
 FOLDER = "recorded"
 MAX_ROWS = 500
-"""The largest number of rows of one plot that a record keeps."""
+"""The most rows of one plot in a record."""
 
 _MAX_RECORDS, _MAX_BYTES, _MAX_VERSIONS, _MAX_NAME = 16, 2 << 20, 8, 80
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -29,7 +29,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlotRecord:
-    """One plot of an exercise: its rows, and its axes and keys at the time of recording."""
+    """One plot of an exercise: its rows, and its axes and keys when it was recorded."""
 
     axes: dict[str, str | None]
     keys: list[str]
@@ -38,15 +38,20 @@ class PlotRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRecord:
-    """The parts of an exercise's record that plots need: its plots, by file."""
+    """The plots in the record of an exercise, by file."""
 
     plots: dict[str, PlotRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuRecord:
-    """The parts of a record that plots need: the GPU's name according to its driver, the date (UTC), the versions by name, and
-    the exercises by number."""
+    """The data of a record that plots need.
+
+    `gpu`: the GPU's name according to its driver.
+    `date`: in UTC.
+    `versions`: by the name of the program.
+    `exercises`: by number.
+    """
 
     gpu: str
     date: str
@@ -55,13 +60,13 @@ class GpuRecord:
 
     @property
     def caption(self) -> str:
-        """Return one line with the date and the versions of the measurement."""
+        """Return one line with the date of the measurement and the versions used."""
         return f"recorded {self.date}: " + ", ".join(f"{name} {text}" for name, text in self.versions.items() if text)
 
 
 def describe_axes(plot: Plot) -> dict[str, str | None]:
-    """Return what must be equal so that two plots can share axes: the kind, the keys of x and of the lines, and the titles with
-    units."""
+    """Return the properties in which two plots must agree to share axes: the kind, the keys of x and of the lines, and the
+    titles."""
     return {"kind": plot.kind, "x": plot.x, "by": plot.by, "x_title": plot.x_title, "y_title": plot.y_title}
 
 
@@ -83,8 +88,8 @@ def list_files(exercises: Path) -> list[str]:
 def find_recorded_plots(
     exercises: Path, exercise: Exercise, warn: Callable[[str], None]
 ) -> dict[str, tuple[GpuRecord, PlotRecord]]:
-    """Return the recorded plots of an exercise, by the plot's file: for each, the newest one with the same axes and keys.
-    `exercises` is the course's folder of that name. `warn` is called for a record that cannot be used."""
+    """Return the recorded plots of an exercise, by the plot's file. Each is the newest record with the same axes and keys.
+    `exercises` is the course's folder of that name. `warn` is called for each unusable record."""
     plots: dict[str, tuple[GpuRecord, PlotRecord]] = {}
     for record in sorted(read_records(exercises, warn), key=lambda record: record.date):
         entry = record.exercises.get(exercise.id)
@@ -96,8 +101,8 @@ def find_recorded_plots(
 
 
 def read_record(exercises: Path, name: str) -> GpuRecord:
-    """Read the record in that file of `exercises/recorded/`. Raises OutsideError if the record cannot come from `benchmarks`,
-    OSError if the file cannot be read."""
+    """Read a record from `exercises/recorded/`. Raises OutsideError if `benchmarks` cannot have written the record, OSError if
+    the file cannot be read."""
     document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MAX_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:
@@ -108,7 +113,7 @@ def read_record(exercises: Path, name: str) -> GpuRecord:
 
 
 def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
-    """Yield every usable record of the course; `warn` is called with `file: reason` for every other one."""
+    """Yield every usable record of the course. For every other record, call `warn` with `file: reason`."""
     names = list_files(exercises)
     if len(names) > _MAX_RECORDS:
         warn(f"{FOLDER}/: of {len(names)} records only the first {_MAX_RECORDS} are read")
@@ -120,17 +125,17 @@ def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRe
 
 
 def find_faulty_records(exercises: Path) -> list[str]:
-    """Return a complaint about each record of the course that cannot be used, as `file: reason`."""
+    """Return one message, `file: reason`, for each unusable record of the course."""
     complaints: list[str] = []
     list(read_records(exercises, complaints.append))
     return complaints
 
 
 def _check(record: GpuRecord, name: str) -> None:
-    """Check the names, the date and the numbers of rows. Raises OutsideError if the record cannot come from `benchmarks`."""
+    """Check the names, the date and the numbers of rows. Raises OutsideError if `benchmarks` cannot have written the record."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
     if not record.gpu.strip() or any(len(text) > _MAX_NAME or not is_shown(text) for text in texts):
-        raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")
+        raise OutsideError("the name of its GPU or of a version is empty, too long or unprintable")
     if name != name_file(record.gpu):
         raise OutsideError(f"it is about {record.gpu}, whose file is {name_file(record.gpu)}")
     if not _DATE.fullmatch(record.date):

@@ -1,4 +1,4 @@
-"""The files in a module's folder next to its manifest: the parts of the lesson and their pictures."""
+"""The files next to a module's manifest: the parts of the lesson and their pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough, becau
 
 
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
-    """Yield the errors in a module's lessons, and the files in its folder that no lesson uses, one line each."""
+    """Yield the errors in a module's lessons, one line each, and the files in its folder that no lesson uses."""
     folder = catalog.folders.modules / catalog.folder_name(module)
     label = f"{catalog.folders.modules.name}/{folder.name}"
     names = (module.lesson, *module.further_lessons)
@@ -60,7 +60,7 @@ def _check_lesson(text: str) -> Iterator[str]:
 
 
 def _find_wide_code(text: str) -> Iterator[str]:
-    """Yield the lines of code, indented or between fences, that do not fit on a terminal with 80 columns."""
+    """Yield a message for each line of code, indented or between fences, that is too wide for a terminal with 80 columns."""
     for token in _PARSER.parse(text):
         if token.type not in {"code_block", "fence"} or token.map is None:
             continue
@@ -68,9 +68,9 @@ def _find_wide_code(text: str) -> Iterator[str]:
         for number, code in enumerate(token.content.split("\n"), first):
             columns = len(code.expandtabs(4).rstrip())
             if columns > MAX_COLUMNS:
-                yield f"line {number}: a code line of {columns} columns: {MAX_COLUMNS} fit on a terminal of 80"
+                yield f"line {number}: a code line has {columns} columns, but only {MAX_COLUMNS} fit on a terminal with 80"
 
 
 def _make_anchor(title: str) -> str:
-    """Return the anchor of a heading in the form that Markdown pages use."""
+    """Return the anchor of a heading, as Markdown pages form it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")

@@ -1,6 +1,6 @@
-"""Checks beyond the manifests themselves: scripts and manifests must agree, and no file may be unused.
+"""Checks beyond the manifests themselves: scripts and manifests must agree, and every file must be used.
 
-python -m gpucourse.course.lint    prints every complaint, or that there is none
+python -m gpucourse.course.lint    prints every error, or that there is none
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FEW_CHOICES = 4
 
 
 def lint(catalog: Catalog) -> list[str]:
-    """Return every complaint about the course, one line each: `file: place: reason`. Return an empty list if there is none."""
+    """Return every error in the course, one line each: `file: place: reason`."""
     complaints = [line for error in catalog.errors for line in error.complaints]
     if not catalog.module_ids and not catalog.errors:
         complaints.append(
@@ -71,7 +71,7 @@ def lint(catalog: Catalog) -> list[str]:
 
 
 def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    """Yield what is missing from the parts that a learner writes."""
+    """Yield the gaps in the parts that a learner writes, and a message if the exercise has no part."""
     places = catalog.part_places(module, exercise)
     if not exercise.yours:
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
@@ -84,7 +84,7 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _check_course_files(catalog: Catalog) -> Iterator[str]:
-    """Yield the errors in the rubric, the quiz and the report's plan, and folders that are the same module."""
+    """Yield the errors in the rubric, the quiz and the report's plan, and the folders with the same module number."""
     modules = catalog.folders.modules
     for read in (read_rubric, read_quiz, read_report_plan):
         try:
@@ -104,8 +104,7 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Yield a complaint for each module, and for the quiz, if the right options can be guessed by their length or their
-    letter."""
+    """Yield a message for each module, and for the quiz, if the length or the letter of an option shows that it is right."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         questions = [question for exercise in module.exercises for question in exercise.questions]
@@ -116,8 +115,9 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield a sentence for each way in which the right options of a group can be guessed without reading. Either more than a
-    third of them are the longest, by more than `EVEN` times the shortest, or more than half of them have the same letter."""
+    """Yield a sentence for each way to guess the right options of these questions without reading. They can be guessed if more
+    than a third of them are the longest, by more than `EVEN` times the shortest. They can also be guessed if more than half
+    have the same letter."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):
@@ -135,7 +135,7 @@ def _is_longest(question: Question) -> bool:
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
-    """Yield the values that the report reads from runs but that no script writes."""
+    """Yield the values that the report reads but that no script writes."""
     by_id = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
         if chapter.exercise not in by_id:  # reported as unknown
@@ -151,7 +151,7 @@ def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str
 
 
 def _check_unquoted_commas(modules: Path) -> Iterator[str]:
-    """Yield the inline lists in which a comma may have split a sentence into two items."""
+    """Yield the inline lists in which a comma may have split one sentence into two items."""
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
             document = read_document(read_named(path, MAX_BYTES))
@@ -161,7 +161,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
-    """Yield the schemas for editors that another version of gpucourse wrote. A course does not need these schemas."""
+    """Yield the schemas for editors that another version of gpucourse wrote. A course may leave these schemas out."""
     for file in SCHEMAS:
         path = modules / file
         if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):
@@ -178,14 +178,14 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
     if not exercise.checks:
         yield f"{manifest}: {exercise.id}.checks: no check says what must hold after a run"
     if len(exercise.hints) < MIN_HINTS:
-        yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {MIN_HINTS}"
+        yield f"{manifest}: {exercise.id}.hints: has {len(exercise.hints)}, but needs at least {MIN_HINTS}"
     yield from (
         f"{manifest}: {exercise.id}.hints: the same hint appears twice: {hint[:60]}"
         for hint, count in Counter(exercise.hints).items()
         if count > 1
     )
     yield from (
-        f"{manifest}: {exercise.id}.deliverables: no plot of {exercise.id} is {deliverable.source}"
+        f"{manifest}: {exercise.id}.deliverables: {exercise.id} has no plot for {deliverable.source}"
         for deliverable in exercise.deliverables
         if deliverable.source.endswith((".png", ".svg"))
         and deliverable.source
@@ -197,7 +197,7 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
-    """Yield complaints about faults in code. Each fault must change a text that occurs once in a file of its exercise, and must
+    """Yield the errors in faults in code. Each fault must change a text that occurs once in a file of its exercise, and must
     have a judge."""
     sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
@@ -227,13 +227,13 @@ def _check_unused_files(catalog: Catalog, used_places: set[str]) -> Iterator[str
 
 
 def _is_brought(path: Path) -> bool:
-    """Return whether a file is one that gpucourse itself shares among exercises and that `dev new` copies."""
+    """Return whether a file is a helper of gpucourse that exercises share and that `dev new` copies."""
     delivered = find_course({}).exercises / SHARED / path.name
     return delivered.is_file() and delivered.read_bytes() == path.read_bytes()
 
 
 def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
-    """Yield the judge files that match no part and no fault."""
+    """Yield the judge files that belong to no part and no fault."""
     exercises = catalog.folders.exercises
     used_judges = {
         judge
@@ -251,8 +251,7 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
-    """Yield complaints about solutions. Each must replace a file of the same name that an exercise uses, and must differ from
-    it."""
+    """Yield the errors in solutions. Each solution must differ from a file of the same name that an exercise uses."""
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name
@@ -266,7 +265,7 @@ def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
 
 
 def main() -> tuple[str, int]:
-    """Return the command's output about the current course, and its exit code: 0, or 2 if there are complaints."""
+    """Return the command's output about the current course, and its exit code: 0, or 2 if there are errors."""
     catalog = load(find_course(os.environ))
     if complaints := lint(catalog):
         return "\n".join(complaints) + "\n", 2

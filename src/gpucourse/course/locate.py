@@ -1,4 +1,4 @@
-"""The place of the course: next to the program in a checkout, in an installed package, or in a folder that an author names."""
+"""The folders of the course: next to the program in a checkout, in an installed package, or where an author put them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ class CourseFolders:
     terraform: Path
 
     def stack(self, template: str) -> Path:
-        """Return the folder with the Terraform files of a stack, by its name."""
+        """Return the folder with the Terraform files of the stack `template`."""
         return self.terraform / "stacks" / template
 
 
 def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
     """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own course, which may use the built-in
-    `terraform/`; `package` is the folder in which the program is installed.
+    `terraform/`.
+    `package` is the folder in which the program is installed.
 
     Raises MissingError if a folder is missing.
     """
@@ -44,7 +45,7 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
 def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
     """Return the course in `folder`, which may use the built-in `terraform/`.
 
-    Raises MissingError if a part is missing. The message contains the hint, and `named_by`, the setting that named the folder.
+    Raises MissingError if a part is missing. The message contains `hint` and `named_by`, the setting that named the folder.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
@@ -56,8 +57,7 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` is not set, or names the built-in
-    course."""
+    """Return the folder in `GPUCOURSE_COURSE`, or None if it is not set, or if it is the folder of the built-in course."""
     if not (folder := environ.get(OVERRIDE)):
         return None
     root = Path(folder).expanduser().absolute()
@@ -65,7 +65,7 @@ def find_named_course(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_template(package: Path = PACKAGE) -> Path:
-    """Return the folder of the course that `dev new` copies. Raises MissingError if it is missing."""
+    """Return the folder that `dev new` copies. Raises MissingError if it is missing."""
     root = _find_root((*PARTS, TEMPLATE), package)
     return root / TEMPLATE
 
@@ -76,7 +76,7 @@ def _find_built_in(package: Path) -> CourseFolders:
 
 
 def _find_root(parts: tuple[str, ...], package: Path) -> Path:
-    """Return the folder of the program's own course: in the package, or in the checkout around it."""
+    """Return the folder of the built-in course: in the package, or in the checkout around it."""
     roots = (package / "_course", package.parent.parent)
     for root in roots:
         if all((root / part).is_dir() for part in parts):

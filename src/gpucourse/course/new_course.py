@@ -1,5 +1,4 @@
-"""A new course: the template of one module with one exercise, the helpers that all courses may use, and schemas for an
-editor."""
+"""A new course: a template with one module and one exercise, the helpers that all courses may use, and schemas for editors."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from gpucourse.errors import UsageError
 from gpucourse.storage import write_bytes
 
 HELPERS = ("bench.py", "ranks.py")
-"""The helpers that every course may upload with its scripts: `dev new` copies them into `exercises/shared`."""
+"""The helpers that `dev new` copies into `exercises/shared`. Every course may upload them with its scripts."""
 
 
 def start_course(folder: Path) -> tuple[str, ...]:
-    """Write a course of one module with one exercise into `folder`, which is created if it is missing; return the files,
-    relative to the folder.
+    """Write a course with one exercise into `folder`, which is created if it is missing. Return the paths of the files in the
+    folder.
 
     Raises UsageError if the folder is not empty, StorageError if it cannot be written to.
     """

@@ -1,4 +1,4 @@
-"""The checks of a learner's own script (`run --checks`). They are read like those in a manifest, and kept with the run."""
+"""The checks of a learner's own script (`run --checks`). They are read like a manifest's, and stored with the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = "write checks as in a manifest: docs/authoring.md, Checks"
 
 def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
     """Read the checks in a file, each as its keys and values. Raises UsageError if the file cannot be read. Raises
-    ManifestError with the place, the key and a suggestion for each error in it."""
+    ManifestError with the place, the key and a suggestion for each error."""
     try:
         raw = read_named(path, MAX_BYTES)
     except (OSError, OutsideError) as error:
@@ -31,7 +31,7 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def load_own_checks(documents: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
-    """Return the checks that were kept in the `record` of a run. Raises DamagedFile if they were changed."""
+    """Return the checks that were stored in the `record` of a run. Raises DamagedFile if they were changed."""
     data = {"checks": [dict(check) for check in documents]}
     try:
         return OwnChecks.model_validate(data).checks

@@ -1,5 +1,4 @@
-"""The parameters that the learner set, typed and checked, and the arguments that pass them to the script: one for each,
-whatever the value."""
+"""The parameters that the learner set, checked and converted, and the script's arguments for them."""
 
 from __future__ import annotations
 
@@ -19,10 +18,12 @@ _MAX_DIGITS = 40
 
 
 def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> dict[str, Scalar]:
-    """Return the value of every parameter, in the order of the manifest: the value that the learner set, else the default.
+    """Return the value of every parameter, in the order of the manifest: the learner's value, otherwise the default.
 
-    `local` says that the nodes are simulated, for which a parameter may have a smaller default. Raises UnknownName for an
-    unknown parameter, UsageError for a value of the wrong type, out of range or not among the choices.
+    `local`: the nodes are simulated. A parameter may have a smaller default for simulated nodes.
+
+    Raises UnknownName for an unknown parameter. Raises UsageError if a value has the wrong type, is out of range, or is not
+    among the choices.
     """
     names = [parameter.name for parameter in exercise.parameters]
     texts: dict[str, str] = {}
@@ -43,10 +44,9 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 
 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """Return the script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are passed as
-    plain text.
+    """Return the script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value stay plain text.
 
-    Parameters that only the launcher needs (such as the number of processes per node) are left out.
+    Parameters that only the launcher needs, such as the number of processes per node, are left out.
     """
     parameters = (
         candidate
@@ -63,7 +63,7 @@ def _flag(parameter: Parameter, value: Scalar) -> str:
 
 
 def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: str = "--set") -> Scalar:
-    """Read a value of the parameter that was typed after `option`. Raises UsageError if the value is not allowed."""
+    """Read a value that was typed after `option`. Raises UsageError if the parameter does not allow the value."""
     value = _read(parameter, text)
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.find_objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
@@ -80,8 +80,8 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
 
 
 def _read(parameter: Parameter, text: str) -> Scalar | None:
-    """Convert the text to the parameter's type; return None if it is not of that type. Only plain decimal ASCII digits form
-    numbers."""
+    """Convert the text to the parameter's type; return None if that is impossible. Numbers must be written in plain ASCII
+    decimal digits."""
     if parameter.type == "str":
         return text
     plain = text.strip()

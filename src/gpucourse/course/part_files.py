@@ -1,5 +1,4 @@
-"""The files of a learner's part and of a fault: the judge, which recognises wrong ways, and the solutions. Nothing is
-executed."""
+"""The judge and the solutions of a learner's part or of a fault. Nothing in these files is executed."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from gpucourse.model.manifest import CodeFault
 MIN_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
 MAX_EQUAL_LINES = 3
-"""A solution with at most this many new lines does not prove copying: such lines can hardly be written differently."""
+"""If a solution adds at most this many lines, equal lines do not prove copying: there is hardly another way to write them."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
@@ -23,7 +22,7 @@ Change = tuple[str, str]
 
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
-    """Yield what is missing from the learner's `file` and its `judge`, one sentence each."""
+    """Yield a sentence for everything that the learner's `file` or its `judge` lacks."""
     solution, second_solution = list_solutions(file)
     missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)
@@ -37,7 +36,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
         yield f"{judge.parent.name}/{judge.name}: {error}"
         return
     if len(ways) < MIN_WAYS:
-        yield f"its judge knows too few wrong ways: {len(ways)} of at least {MIN_WAYS}"
+        yield f"its judge recognises too few wrong ways: {len(ways)}, but at least {MIN_WAYS} are needed"
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
@@ -50,20 +49,20 @@ def list_solutions(file: Path) -> tuple[Path, Path]:
 
 
 def is_solution(file: Path, delivered: Path) -> bool:
-    """Return whether a learner's file is equal to a solution of the course's file `delivered`, apart from comments and blanks.
-    The solution must have more than MAX_EQUAL_LINES lines that the delivered file lacks. Nothing in the file is executed."""
+    """Return whether a learner's file equals a solution, apart from comments and whitespace. The solution must have more than
+    MAX_EQUAL_LINES lines that the course's file `delivered` lacks. Nothing in the file is executed."""
     code = _read_code(file)
     equal = [solution for solution in list_solutions(delivered) if solution.is_file() and _read_code(solution) == code]
     return any(_count_new_lines(solution, delivered) > MAX_EQUAL_LINES for solution in equal)
 
 
 def _count_new_lines(solution: Path, delivered: Path) -> int:
-    """Count the lines of code in a solution that the delivered file does not contain in the same form."""
+    """Count the lines of code in a solution that are not in the delivered file."""
     return (Counter(_list_lines(solution)) - Counter(_list_lines(delivered))).total()
 
 
 def _list_lines(file: Path) -> list[str]:
-    """Return the lines of a file of the course, each unchanged, but without comments, docstrings and empty lines."""
+    """Return the lines of a course file without comments, docstrings and empty lines."""
     if file.suffix != ".py":
         return _strip_comments(file).splitlines()
     text = file.read_text(encoding="utf-8")
@@ -75,20 +74,20 @@ def _list_lines(file: Path) -> list[str]:
 
 
 def _read_code(file: Path) -> str:
-    """Return the code of a file in a form that does not depend on comments, docstrings and blanks; return an empty text for a
-    .py file that is not valid Python."""
+    """Return the code of a file without comments, docstrings and whitespace differences. Return an empty text for a .py file
+    that is not valid Python."""
     return _strip_python(file.read_bytes()) if file.suffix == ".py" else "".join(_strip_comments(file).split())
 
 
 def _strip_comments(file: Path) -> str:
-    """Return the text of a file in another language without comments, empty lines, and blanks at the ends of lines."""
+    """Return the text of a non-Python file without comments, empty lines, and spaces at the ends of lines."""
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     text = _BRACE_COMMENTS.sub("", text) if file.suffix in _BRACES else _HASH_COMMENT.sub("", text)
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _strip_python(data: bytes) -> str:
-    """Return a Python program as `ast` writes it, without docstrings; return an empty text if it is not valid."""
+    """Return a Python program as `ast` formats it, without docstrings. Return an empty text if it is not valid."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(data)
@@ -100,23 +99,23 @@ def _strip_python(data: bytes) -> str:
 
 
 def _list_documented(tree: ast.Module) -> list[list[ast.stmt]]:
-    """Return the bodies of the module, the classes and the functions that begin with a docstring."""
+    """Return the bodies of the module, the classes and the functions that have a docstring."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     return [node.body for node in ast.walk(tree) if isinstance(node, kinds) and isinstance(ast.get_docstring(node), str)]
 
 
 def find_missing_files(file: Path, judge: Path) -> list[str]:
-    """Return the names of the missing judge and solutions of a learner's file."""
+    """Return the names of the judge and the solutions that a learner's file lacks."""
     return [path.relative_to(file.parent).as_posix() for path in (judge, *list_solutions(file)) if not path.is_file()]
 
 
 def name_fault_judge(fault: CodeFault) -> str:
-    """Return the name of the judge of a fault's repaired copy, without its suffix."""
+    """Return the name of the judge for the repaired copy of a fault, without .py."""
     return f"fault_{fault.id.replace('-', '_')}"
 
 
 def _find_ways(tree: ast.Module) -> ast.Dict | None:
-    """Return the dictionary WAYS of a judge if it is written as a literal."""
+    """Return the literal dictionary WAYS of a judge, or None."""
     for node in tree.body:
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Name) and target.id == "WAYS" and isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -125,14 +124,13 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 
 
 def read_ways(judge: Path) -> dict[str, Change]:
-    """Return the wrong ways that a judge recognises, each with the change to the solution that leads to it, as old and new
-    text.
+    """Return the wrong ways that a judge recognises. Each has a change that turns the solution into it, as old and new text.
 
-    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not written as literals.
+    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not literals.
     """
     ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
     if ways is None:
-        raise ValueError("has no dictionary WAYS that is written out")
+        raise ValueError("has no dictionary WAYS that is a literal")
     return dict(_read_way(key, value) for key, value in zip(ways.keys, ways.values, strict=True))
 
 
@@ -143,5 +141,5 @@ def _read_way(key: ast.expr | None, value: ast.expr) -> tuple[str, Change]:
     texts = change.elts if isinstance(change, ast.Tuple) else []
     words = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
     if len(words) != 2:
-        raise ValueError(f"way {name}: its change is not two texts, old and new, that are written out")
+        raise ValueError(f"way {name}: its change is not two literal texts, old and new")
     return str(name), (words[0], words[1])

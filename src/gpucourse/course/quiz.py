@@ -11,5 +11,5 @@ FILE = "quiz.yaml"
 
 
 def read_quiz(modules: Path) -> Quiz | None:
-    """Read the quiz next to the modules, or return None if there is none. Raises ManifestError with every complaint."""
+    """Read the quiz next to the modules, or return None if there is none. Raises ManifestError with every error."""
     return read_beside(modules, FILE, Quiz)

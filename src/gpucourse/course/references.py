@@ -1,7 +1,6 @@
-"""References of a module: to other exercises and modules, to stacks and nodes, to values of a run, and in commands in its
-texts.
+"""The references of a module: to exercises and modules, to stacks and nodes, to values of a run, and in commands in its texts.
 
-Each complaint is one line, `place: reason`, and says what exists instead.
+Each error is one line, `place: reason`, and says what exists instead.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gpucourse.model.plan import LaunchPlan
 
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
-"""The keys of a run that checks and questions may read in addition to its metrics."""
+"""The keys of a run that checks and questions may read besides its metrics."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -32,7 +31,7 @@ _PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
 
 
 def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
-    """Yield the references of a module to things that do not exist in the course."""
+    """Yield a message for each reference of a module to something that the course does not have."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
     if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
         yield f"needs: {' needs '.join(circle)}: no learner could begin"
@@ -56,7 +55,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
 
 
 def find_unknown_values(exercise: Exercise) -> Iterator[str]:
-    """Yield the paths into the plan and the record of a run that do not exist."""
+    """Yield a message for each path to a missing value in the plan or the record of a run."""
     parameters = {parameter.name for parameter in exercise.parameters}
     for place, expression in list_exercise_paths(exercise):
         match = EXPRESSION.match(expression)
@@ -71,7 +70,7 @@ def find_unknown_values(exercise: Exercise) -> Iterator[str]:
 
 
 def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
-    """Yield the commands in a text for a reader that name an exercise, a parameter or a prediction that does not exist."""
+    """Yield the commands in a reader's text that name an unknown exercise, parameter or prediction."""
     for number, options in _COMMAND.findall(text):
         if "." not in number:
             if number not in catalog.module_ids:
@@ -96,7 +95,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
 
 
 def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield every text of an exercise that a learner reads, and its place."""
+    """Yield every text of an exercise that a learner reads, after its place."""
     yield "goal", exercise.goal
     yield from ((f"tasks.{index}", text) for index, text in enumerate(exercise.tasks))
     yield from ((f"hints.{index}", text) for index, text in enumerate(exercise.hints))
@@ -121,7 +120,7 @@ def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
 
 
 def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
-    """Yield what prevents the exercise from starting on the module's lab."""
+    """Yield the reasons why the exercise cannot start on the module's lab."""
     launch, lab = exercise.launch, module.lab
     if launch.nodes > lab.local.max_nodes:
         yield f"launch.nodes: {launch.nodes}, but lab.local.max_nodes is {lab.local.max_nodes}"
@@ -134,13 +133,13 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
             yield f"yours.{part.id}.submit: a batch file goes to Slurm, but launch.kind is {launch.kind}"
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
-            f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
+            f"launch.collective_timeout: {launch.collective_timeout:g} s, but the run itself ends after {launch.timeout:g} s: "
             "a rank that waits in vain would never time out"
         )
 
 
 def _find_doubles(exercise: Exercise) -> Iterator[str]:
-    """Yield the items that appear twice in groups whose items must differ."""
+    """Yield the items that appear twice in a list whose items must differ."""
     groups: dict[str, Iterable[str]] = {
         "tables": (table.title for table in exercise.tables),
         "deliverables": (deliverable.source for deliverable in exercise.deliverables),
@@ -157,7 +156,7 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
 
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    """Yield the faults whose id an earlier exercise already uses, because learners choose from the ids of the whole course."""
+    """Yield the faults whose id an earlier exercise uses. Learners choose from the ids of the whole course."""
     for earlier in _list_exercises(catalog):
         if earlier.id == exercise.id:
             return
@@ -170,7 +169,7 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """Return a circular path of needs from `start` back to `start`; return an empty list if there is none."""
+    """Return a circular path through `needs` that begins and ends with `start`; return an empty list if there is none."""
     ways, visited = [[start]], set[str]()
     while ways:
         way = ways.pop()
@@ -184,8 +183,7 @@ def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
 
 
 def _has_exercise(catalog: Catalog, number: str) -> bool:
-    """Return whether the exercise exists. If the manifest of its module is invalid, return True for any number in that
-    module."""
+    """Return whether the exercise exists. If its module has an invalid manifest, return True for any number."""
     module = number.partition(".")[0]
     if module not in catalog.module_ids:
         return False

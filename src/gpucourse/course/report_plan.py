@@ -1,4 +1,4 @@
-"""`modules/report.yaml`: the plan of the final report of this course."""
+"""`modules/report.yaml`: the plan of the course's final report."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FILE = "report.yaml"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
-    """Read the plan next to the modules, or return None if there is none. Raises ManifestError with every complaint."""
+    """Read the plan next to the modules, or return None if there is none. Raises ManifestError that lists every error."""
     return read_beside(modules, FILE, ReportPlan)
 
 
 def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the exercises, tables, parameters and questions in the plan that do not exist in this course, one line each."""
+    """Yield the exercises, tables, parameters and questions in the plan that this course does not have, one line each."""
     exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
     for chapter in plan.chapters:
         label = f"{FILE}: chapters.{chapter.id}"

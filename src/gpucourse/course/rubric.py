@@ -1,4 +1,4 @@
-"""The rubric of a course: `modules/rubric.yaml`, and default rows for every module that it does not name."""
+"""The rubric of a course, `modules/rubric.yaml`. Modules that it does not contain get default rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ FILE = "rubric.yaml"
 
 
 def read_rubric(modules: Path) -> Rubric | None:
-    """Read the rubric next to the modules, or return None if there is none. Raises ManifestError with every complaint."""
+    """Read the rubric next to the modules, or return None if there is none. Raises ManifestError with every error."""
     return read_beside(modules, FILE, Rubric)
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Return every part that has points, each with a title: the parts of the rubric, then a part for each module that it does
-    not name."""
+    """Return every part with points, each with a title: the parts of the rubric, then a default part for every other module."""
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
     titled_parts = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
@@ -28,7 +27,7 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
 
 
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the modules and exercises in the rubric that do not exist in this course, and rows that cannot be earned, one line
+    """Yield the modules and exercises in the rubric that this course does not have, and the rows that nobody can earn, one line
     each."""
     by_id = {module.id: module for module in modules}
     for part in rubric.parts:
@@ -48,7 +47,7 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the exercises whose unedited script earns more than `MAX_PRESSED` of their points, one line each."""
+    """Yield the exercises in which the unedited script earns more than `MAX_PRESSED` of the points, one line each."""
     by_id = {module.id: module for module in modules}
     for part in parts_of(rubric, modules):
         for exercise in by_id[part.module].exercises if part.module in by_id else ():
@@ -57,12 +56,12 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
             if is_pressed and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
-                    f"its points; the limit is {MAX_PRESSED:.0%}: the rest is for what the learner writes and answers"
+                    f"its points; the limit is {MAX_PRESSED:.0%}: the other points are for what the learner writes and answers"
                 )
 
 
 def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
-    """Return the points of one exercise in a part with `of` exercises, and the points for its checks and deliverables."""
+    """Return the points of an exercise in a part with `of` exercises, and the points for its checks and deliverables."""
     asked_kinds = _asked_kinds(exercise)
     points = pressed = 0.0
     for row in part.rows:
@@ -76,7 +75,7 @@ def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float,
 
 
 def _asked_kinds(exercise: Exercise) -> dict[Kind, bool]:
-    """Return which kinds of evidence an exercise requires."""
+    """Return, for each kind of evidence, whether the exercise requires it."""
     return {
         "checks": bool(exercise.checks),
         "deliverables": bool(exercise.deliverables),

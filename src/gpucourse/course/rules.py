@@ -1,6 +1,6 @@
-"""Rules for a manifest that no single value can show: numbers that belong together, names used only once, files that exist.
+"""Rules of a manifest that involve several values: related numbers, unique names, existing files.
 
-The rules read the plain data, so that they work even if a value elsewhere has the wrong type.
+They read the plain data, so that they work even if another value has the wrong type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ PROFILER = "profiled.py"  # one of the shared files, which runs any other script
 
 
 def number_of(folder: str) -> str | None:
-    """Return the module's number in the name of its folder: `3` for `03-parallel-computing`. Return None for any other name."""
+    """Return the module's number from the name of its folder: `3` for `03-parallel-computing`. Return None for any other
+    name."""
     match = FOLDER.fullmatch(folder)
     if not match:
         return None
@@ -29,7 +30,8 @@ def number_of(folder: str) -> str | None:
 
 
 def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterator[Complaint]:
-    """Yield every rule that the manifest in `folder` breaks; its scripts are in the folder of the same name in `exercises`."""
+    """Yield every rule that the manifest in `folder` breaks. Its scripts are in the folder with the same name in
+    `exercises`."""
     number = data.get("id")
     if isinstance(number, str) and number != number_of(folder.name):
         yield Complaint(("id",), f"'{number}' is not the number of the folder {folder.name}")
@@ -85,7 +87,7 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that a word in place of one of the launch's numbers is a parameter whose values are in the allowed range."""
+    """Check that a word in place of a launch number is a parameter with values in the allowed range."""
     launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None
@@ -104,7 +106,7 @@ def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> I
 
 
 def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that `launch.slurm` names parameters of the right types, and that its last job is an uploaded file."""
+    """Check that `launch.slurm` names parameters of the right types, and that its last job's script is an uploaded file."""
     launch = exercise.get("launch")
     options = launch.get("slurm") if isinstance(launch, dict) else None
     if not isinstance(options, dict):
@@ -124,11 +126,11 @@ def _check_slurm(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 _NAMES = {"parameters": "name", "checks": "id", "questions": "id", "plots": "file", "yours": "id", "faults": "id"}
-"""The lists of an exercise whose items must differ, each with the key that names an item."""
+"""The lists of an exercise that must have no repetitions, each with the key that names an item."""
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
 _COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MAX_RESTARTS)}
-"""The keys of `launch` that may name a parameter, each with its special word and its range."""
+"""The keys of `launch` that may name a parameter. Each has a special word and a range."""
 
 
 def _is_between(low: int, value: object, high: int) -> bool:
@@ -136,8 +138,7 @@ def _is_between(low: int, value: object, high: int) -> bool:
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:
-    """Return the path of an uploaded file or folder, relative to `exercises`: next to the scripts, or among the shared
-    files."""
+    """Return the path in `exercises` of an uploaded file or folder: next to the scripts, or among the shared files."""
     places = (f"{folder}/{file}", f"{SHARED}/{file}")
     return next((place for place in places if (exercises / place).exists()), None)
 
@@ -159,7 +160,7 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
 
 
 def _harmless(path: str) -> bool:
-    """Return whether the path stays inside its folder; if it does not, the model itself complains."""
+    """Return whether the path stays inside its folder. Otherwise, the model itself reports the error."""
     try:
         relative_name(path)
     except OutsideError:

@@ -1,4 +1,4 @@
-"""JSON Schemas, for editors, of the files that a person writes. They are generated from the models, so the two cannot differ.
+"""JSON Schemas for editors, generated from the models of the files that a person writes.
 
 python -m gpucourse.course.schema            prints the schema of a manifest
 python -m gpucourse.course.schema --write    writes all schemas into modules/
@@ -39,7 +39,7 @@ def schema_text(file: str = FILE) -> str:
 
 
 def schema(file: str = FILE) -> dict[str, Any]:
-    """Return the schema as data: the model's own schema, plus what its validators require."""
+    """Return the schema as data: the schema of the model, and the rules of its validators."""
     model, title = SCHEMAS[file]
     document = model.model_json_schema()
     questions = [_require_keys(kind, keys) for kind, keys in KINDS.items()]
@@ -67,14 +67,14 @@ def write_schema(modules: Path) -> tuple[Path, ...]:
 
 
 def main(arguments: list[str]) -> str:
-    """Return the command's output: the schema, or with `--write` the paths of the written files."""
+    """Return the command's output: the schema or, with `--write`, the paths of the written files."""
     if arguments == ["--write"]:
         return "".join(f"written: {path}\n" for path in write_schema(find_course(os.environ).modules))
     return schema_text()
 
 
 def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the rules that a question of this kind has certain keys and that questions of other kinds do not have them."""
+    """Return two rules: a question of this kind has these keys, and a question of another kind has none of them."""
     is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
     rules = {
         "text": {},
@@ -86,7 +86,7 @@ def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _drop_titles(schema: Any) -> Any:
-    """Return the schema without the titles that repeat each key."""
+    """Return the schema without titles, because they only repeat the keys."""
     if isinstance(schema, dict):
         untitled = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
         return {key: _drop_titles(value) for key, value in untitled.items()}

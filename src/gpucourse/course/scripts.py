@@ -1,9 +1,8 @@
-"""The agreement between the scripts of an exercise and its manifest: their flags; the files that they import, which must be
-uploaded; the packages that the nodes need; and the keys that the scripts write into their metrics. Nothing is executed.
+"""Checks that the scripts of an exercise agree with its manifest: flags, uploaded imports, packages on the nodes, and keys of
+the metrics. Nothing is executed.
 
-Every word in a script that can be a key counts as written. So these checks find a manifest that needs a key that no script
-writes. They cannot prove the opposite: only a run of the exercise shows whether a key is written in every case (`dev check
---run`).
+Every word in a script that can be a key counts as written. So an error here means that no script can write the key. The
+opposite is not proved: only a run (`dev check --run`) shows that a key is always written.
 """
 
 from __future__ import annotations
@@ -65,19 +64,19 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
 def _difference(label: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
     kind = "bool" if "action" in options else options.get("type", "str")
     if kind != parameter.type:
-        yield f"{label}: {parameter.flag} is of type {kind}, but in the manifest of type {parameter.type}"
+        yield f"{label}: {parameter.flag} is of type {kind}, but of type {parameter.type} in the manifest"
     default = options.get("default", False if kind == "bool" else None)
     if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
-        yield f"{label}: {parameter.flag} has the default {default!r}, but in the manifest {parameter.default!r}"
+        yield f"{label}: {parameter.flag} has the default {default!r}, but {parameter.default!r} in the manifest"
     choices = options.get("choices", ())
     if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
         manifest_choices = ", ".join(map(str, parameter.choices)) or "none"
         choices_text = ", ".join(map(str, choices))
-        yield f"{label}: {parameter.flag} has the choices {choices_text}, but in the manifest {manifest_choices}"
+        yield f"{label}: {parameter.flag} has the choices {choices_text}, but {manifest_choices} in the manifest"
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
-    """Return the script's argparse options: the keywords of each, with literals as values and names as words."""
+    """Return the script's argparse options, each with its keywords: literals as values, names as words."""
     flags: dict[str, dict[str, Any]] = {}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
@@ -101,9 +100,12 @@ def _find_missing_imports(
 ) -> Iterator[str]:
     """Yield the imports that fail on a node, one line each: `place: reason`.
 
-    `sources` are the uploaded files, as `Catalog.sources` returns them; `trees` are those that are Python, by path; `folder` is
-    the module's folder in `exercises`. A package is checked only if the script itself imports it when it starts: any other
-    import may be optional, and a function with an import may never be called.
+    `sources`: the uploaded files, from `Catalog.sources`.
+    `trees`: the syntax trees of the Python files, by path.
+    `folder`: the module's folder in `exercises`.
+
+    A package is checked only if the script itself imports it at the start. Other imports may be optional, or in a function that
+    is never called.
     """
     for name, place in sources.items():
         for module in sorted(_list_imports(_walk_start(trees[place])) if place in trees else ()):
@@ -111,7 +113,7 @@ def _find_missing_imports(
                 continue
             file = next((file for file in (f"{module}.py", module) if place_of(exercises, folder, file)), None)
             if file is not None and module not in sys.stdlib_module_names:
-                yield f"files: {name} imports {module}, and {file} is not uploaded: add it to files"
+                yield f"files: {name} imports {module}, but {file} is not uploaded: add it to files"
     yield from _find_missing_packages(exercise, sources, trees[sources[exercise.script]], exercises)
 
 
@@ -128,7 +130,7 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree:
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes that run when a file is imported, without those in functions."""
+    """Yield the syntax nodes that run when a file is imported, so none in functions."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node
@@ -136,7 +138,7 @@ def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _list_imports(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the first words of the names that these statements import."""
+    """Return the first words of the module names that these statements import."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -148,7 +150,7 @@ def _list_imports(nodes: Iterable[ast.AST]) -> set[str]:
 
 @dataclass(frozen=True)
 class MetricWords:
-    """The words of some sources, and patterns for words that the script puts together when it runs."""
+    """The words in some sources, and patterns for words that the script builds when it runs."""
 
     exact: frozenset[str]
     patterns: tuple[re.Pattern[str], ...]
@@ -158,8 +160,8 @@ class MetricWords:
 
 
 def words_of(sources: Iterable[Path]) -> MetricWords:
-    """Return every word in the sources that can be a key: texts, and names of keyword arguments and of fields. Files that are
-    not Python are skipped."""
+    """Return every word in the sources that can be a key: texts, and the names of keyword arguments and fields. Only Python
+    files are read."""
     exact: set[str] = set()
     patterns: set[str] = set()
     for path in sources:
@@ -180,7 +182,8 @@ def words_of(sources: Iterable[Path]) -> MetricWords:
 
 
 def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield every path into the metrics that the manifest reads, including keys of rows, with the place that reads it."""
+    """Yield every path into the metrics that the manifest reads, including keys of rows. Each comes with the place that reads
+    it."""
     for check in exercise.checks:
         yield f"checks.{check.id}", check.value
         if isinstance(operand := check.comparison[1], str) and is_evidence(operand):
@@ -195,7 +198,7 @@ def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 
 def list_chapter_paths(chapter: ReportChapter) -> Iterator[tuple[str, str]]:
-    """Yield every path into the metrics that a chapter of the report reads, with the place that reads it."""
+    """Yield every path into the metrics that a chapter of the report reads. Each comes with the place that reads it."""
     yield from ((f"figures.{figure.id}", figure.value) for figure in chapter.figures)
     for plot in chapter.charts:
         yield from ((f"charts.{plot.file}", path) for path in list_plot_paths(plot) if not path.startswith(f"{SUBJECTS}."))
@@ -208,7 +211,7 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
 
 
 def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
-    """Yield what the manifest, or `paths` if given, reads from the metrics but no script writes, one line for each place."""
+    """Yield the paths that the manifest, or `paths` if given, reads from the metrics but no script writes, one line each."""
     reported: set[str] = set()
     names = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
     for place, expression in list_exercise_paths(exercise) if paths is None else paths:
@@ -224,7 +227,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple
 
 
 def _pattern(node: ast.JoinedStr) -> str:
-    """Return a regular expression for a text with placeholders, or an empty text if no letter of it is fixed."""
+    """Return a regular expression for a text with placeholders, or an empty text if no letter of the text is fixed."""
     parts = [
         re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
         for part in node.values

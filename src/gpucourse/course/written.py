@@ -1,5 +1,4 @@
-"""Any YAML file that a person wrote, checked against its model. Every complaint is reported, in the form `file: key.path:
-reason, line N`."""
+"""YAML files that a person wrote, checked against their models. Every error is reported as `file: key.path: reason, line N`."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ Examine = Callable[[Document], Iterable[Complaint]]
 
 HINT = "every key with its type and its meaning: docs/manifest.md"
 MAX_COMPLAINTS = 200
-"""The largest number of complaints about one file that are shown; the others are counted."""
+"""The most errors in one file that are shown. Further errors are only counted."""
 
 _KINDS = {
     "string_type": "text",
@@ -47,14 +46,14 @@ _LIMITS = {
 
 def read_beside(modules: Path, name: str, model: type[Model]) -> Model | None:
     """Read the file of that name next to the modules, or return None if there is none. Raises ManifestError with every
-    complaint."""
+    error."""
     path = modules / name
     return read_file(path, model, f"{modules.name}/{name}") if os.path.lexists(path) else None
 
 
 def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = lambda _: ()) -> Model:
-    """Read a file of a course. `label` is its name in messages; `examine` returns complaints that the model cannot find. Raises
-    ManifestError with every complaint."""
+    """Read a file of a course. `label` is its name in messages. `examine` returns errors that the model cannot find. Raises
+    ManifestError with every error."""
     try:
         raw = read_named(path, MAX_BYTES)
     except (OSError, OutsideError) as error:
@@ -64,7 +63,7 @@ def read_file(path: Path, model: type[Model], label: str, *, examine: Examine = 
 
 
 def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Examine = lambda _: ()) -> tuple[Model, Document]:
-    """Read the bytes of a file, as `read_file` does, and return its document too. Raises ManifestError with every complaint."""
+    """Read the bytes of a file, as `read_file` does. Return the document too. Raises ManifestError with every error."""
     document = read_document(raw)
     complaints = list(document.complaints)
     if not isinstance(document.data, dict):
@@ -83,7 +82,7 @@ def read(raw: bytes, model: type[Model], label: str, *, hint: str, examine: Exam
 
 
 def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
-    """Return the complaints about a file as sentences, in the order of its lines, without repetitions."""
+    """Return the errors in a file as sentences, in the order of its lines, without repetitions."""
     placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
     ordered = sorted(placed, key=lambda item: item[0] or 0)
     sentences = []
@@ -97,7 +96,7 @@ def format_complaints(file: str, document: Document, complaints: Iterable[Compla
 
 
 def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
-    """Return one complaint for each place with a value that the model does not accept."""
+    """Return one error for each place with a value that the model does not accept."""
     by_place: dict[Place, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         if detail["type"] == "too_short" and detail["input"]:  # a list in which every element is wrong is not empty
@@ -110,7 +109,8 @@ def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) ->
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return ` (did you mean ...?)` if a known word is similar, else an empty text. A single letter is similar to no word."""
+    """Return ` (did you mean ...?)` if a candidate is similar to the word, otherwise an empty text. A single letter is similar
+    to no word."""
     if len(word) < 2:
         return ""
     near = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.5)
@@ -118,7 +118,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def _place(detail: ErrorDetails, data: Any) -> Place:
-    """Return the place in the file: pydantic's place without the names that it adds for the branches of a union."""
+    """Return the place in the file: pydantic's location without the names of union branches."""
     place: list[str | int] = []
     value = data
     for step in detail["loc"]:
@@ -188,7 +188,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
-    """Return the keys that are allowed at a place, from the model's JSON Schema."""
+    """Return the keys that are allowed at a place, according to the model's JSON Schema."""
     schema = _schema(model)
     subschema = schema
     for step in place:

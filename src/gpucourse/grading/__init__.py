@@ -1,1 +1,1 @@
-"""Turn the record of a run into a verdict: read values by a closed grammar, compare them, and write the results with units."""
+"""Verdicts from the record of a run: values are read by a closed grammar, compared, and formatted with units."""

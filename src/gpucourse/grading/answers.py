@@ -1,13 +1,13 @@
-"""Comparison of answers with the recording of the learner's own run. Numbers are read with their unit, never evaluated.
+"""Answers, compared with the learner's own run. Numbers are read with their unit; nothing is evaluated.
 
-The verdict on an answer is one of the four words of a check, or `kept` (free text that needs a review), or `open`.
+The result of an answer is one of a check's four words, `kept` (free text that needs a review), or `open`.
 
-The credit for a right answer depends on the attempts before it, so that trying every option earns nothing. A choice of n
-options earns 1 at the first attempt, and each wrong attempt takes 2 / (n - 1) from it; if it stays wrong, each wrong attempt
-costs 1 / (n - 1). The mean over all ways to guess is then 0, however many attempts are made. A number earns 1 at the first
-attempt and a half at the second. After two wrong attempts the answer is final.
+The credit depends on earlier attempts, so that trying every option earns nothing. A choice of n options earns 1 at the first
+attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wrong attempt costs 1 / (n - 1). The mean over all
+ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and a half at the second. After two
+wrong attempts, the answer is final.
 
-A prediction is compared with the measurement, and the result is how far off it was.
+A prediction is compared with the measurement; its result says how far off it was.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SAME = {
     "watts": "w", "tflops": "tflop/s", "gflops": "gflop/s", "sec": "s", "seconds": "s",
     "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
 }  # fmt: skip
-"""Other spellings of units, without spaces, in lower case."""
+"""Other spellings of units, in lower case without spaces."""
 _GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 MAX_ATTEMPTS = 2
 SECOND = 0.5
-"""The credit for a number at the second attempt."""
+"""The credit for a right number at the second attempt."""
 
 
 def judge(
@@ -47,9 +47,11 @@ def judge(
     self_judged: bool = False,
     wrong_before: int = 0,
 ) -> AnswerResult:
-    """Return the result for an answer. `evidence` is the evidence of the run that the question refers to; None if there is no
-    run. `self_judged`: the learner made the judgement, so it is shown but earns nothing. `wrong_before` is the number of wrong
-    answers to the question before this one.
+    """Return the result for an answer.
+
+    `evidence`: the evidence of the run that the question is about. It is None without a run.
+    `self_judged`: the learner made the judgement, so it is shown but earns nothing.
+    `wrong_before`: the number of earlier wrong answers to the question.
 
     Raises ValueError, with the reason, if the answer does not fit the kind of question.
     """
@@ -58,7 +60,7 @@ def judge(
     if isinstance(answer, str) and not is_utf8(answer):
         raise ValueError("it is not text in UTF-8")
     if question.kind == "mutation":
-        raise ValueError(f"it is answered by a run after an edit of {question.edit}")
+        raise ValueError(f"to answer it, edit {question.edit} and run the exercise")
     if question.kind == "choice":
         return _choice(question, answer, wrong_before)
     if question.kind == "numeric":
@@ -75,12 +77,13 @@ def judge(
 
 
 def fingerprint(answer: Scalar) -> str:
-    """Return the SHA-256 of an answer's text. A judgement is valid only for exactly this text."""
+    """Return the SHA-256 of an answer's text. A judgement is valid only for this exact text."""
     return hashlib.sha256(" ".join(str(answer).split()).encode()).hexdigest()
 
 
 def letter(question: Question, answer: Scalar) -> str:
-    """Return the letter of the option that an answer names by its letter or by its text. Raises ValueError if there is none."""
+    """Return the letter of the option that the answer names, by letter or by text. Raises ValueError if there is no such
+    option."""
     word = str(answer).strip().rstrip(".)").lower()
     for name, text in question.choices.items():
         if word in {name, text.lower().rstrip(".)")}:
@@ -115,7 +118,7 @@ def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResu
 
 
 def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, is_right: bool) -> AnswerResult:
-    """Return the result of a right or wrong answer that follows `wrong_before` other wrong answers."""
+    """Return the result for a right or wrong answer after `wrong_before` wrong answers."""
     wrong_count = wrong_before if is_right else wrong_before + 1
     final = wrong_count >= count_attempts(question)
     share = compute_credit(question, wrong_count, is_right=is_right)
@@ -139,7 +142,7 @@ def _number(
     except Unreadable as error:
         return _result(question, "error", text, str(error))
     if not (math.isfinite(low) and math.isfinite(high)):
-        return _result(question, "error", text, "what your run recorded is not a finite number")
+        return _result(question, "error", text, "your run recorded a value that is not a finite number")
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(value))
     is_right = low - room - grain <= value <= high + room + grain
@@ -154,7 +157,7 @@ def _number(
 
 
 def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
-    """Return both ends of the range of right answers, without the tolerance; they are equal if only one value is right.
+    """Return the lowest and the highest right answer, without the tolerance. They are equal if only one value is right.
 
     Raises Unreadable, with the reason, if the evidence does not contain them.
     """
@@ -170,8 +173,8 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
 
 
 def _explain(question: Question, text: str, low: float, high: float, *, is_right: bool, is_shown: bool) -> str:
-    """Return the sentence for the learner. With `is_shown` (the answer is right or final), it is `you said 45 %; your recording
-    shows 78 to 96 %`. A right value that does not depend on the run is never revealed."""
+    """Return the sentence for the learner. If the answer is right or final (`is_shown`), it is like `you said 45 %; your
+    recording shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
     if not question.reads or not is_shown:
@@ -200,8 +203,7 @@ def _result(
 
 
 def shorten(value: float) -> float:
-    """Return a whole number below 1e15 as an int, and any other number rounded to four digits, which are enough for a
-    reader."""
+    """Return a whole number below 1e15 as an int. Round any other number to four digits, which are enough for a reader."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
 
 
@@ -217,7 +219,8 @@ def count_attempts(question: Question) -> int:
 
 
 def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> float:
-    """Return the credit for an answer, from -1 to 1, after `wrong_count` wrong attempts, including this one if it is wrong."""
+    """Return the credit for an answer, from -1 to 1. `wrong_count` counts the wrong attempts, including this one if it is
+    wrong."""
     wrong_count = min(wrong_count, count_attempts(question))
     final = wrong_count == count_attempts(question)
     if question.kind != "choice":
@@ -227,8 +230,7 @@ def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> f
 
 
 def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
-    """Compare the prediction `answer` with what a run measured. `evidence` is the run's evidence; None if the run measured
-    nothing.
+    """Compare the prediction `answer` with the measurement of a run. `evidence` is None if nothing was measured.
 
     Raises ValueError, with the reason, if the answer does not fit the kind of prediction.
     """
@@ -255,7 +257,7 @@ def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] 
 def _compare_numbers(
     prediction: Prediction, answer: str, evidence: Mapping[str, object] | None
 ) -> tuple[str, str, float | None]:
-    """Return what was measured, how far off the prediction is, and the ratio of the predicted to the measured number."""
+    """Return the measurement, how far off the prediction is, and the predicted number divided by the measured one."""
     value, (low, high) = number(answer, prediction.unit), read_ends(prediction, evidence)
     nearest = min(max(value, low), high)
     measurement = format_value(shorten(high), prediction.unit)

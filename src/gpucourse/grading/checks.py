@@ -1,12 +1,11 @@
-"""The checks of an exercise on the evidence of one run.
+"""The checks of an exercise, applied to the evidence of one run.
 
-A check has one of four results. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the value
-is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that never counts
-as passed. `not_measured`: it needs a GPU and there was none, or the learner has not yet written the part that it tests
-(`when_open`).
+A check has one of four results. `passed`: the comparison holds. `failed`: the comparison does not hold, or the value is not a
+finite number. `error`: the value is missing or has the wrong type, which never counts as passed. `not_measured`: the check
+needs a GPU and there was none, or it tests a part that the learner has not written yet (`when_open`).
 
-The result of the whole exercise is `failed` if any check failed; otherwise `error` if any check could not be made; otherwise
-`passed` if any check passed; otherwise `not_measured` (there is no check, or none could be measured).
+The result of the exercise is `failed` if any check failed. Otherwise it is `error` if any check has an error, then `passed` if
+any check passed. Otherwise it is `not_measured`.
 """
 
 from __future__ import annotations
@@ -34,10 +33,12 @@ def evaluate(
     mode: Mode,
     run_id: str = "",
 ) -> ExerciseVerdict:
-    """Return the result of every check of the exercise, and the word that sums them up.
+    """Return the results of all checks of the exercise, and the word that sums them up.
 
-    `metrics` is the content of the script's metrics.json. `plan` contains at least `world_size` and `nodes` (the number of
-    nodes), and `run` contains facts from the record. `mode` is the mode of the nodes, even if the script reports another one.
+    `metrics`: the content of the script's metrics.json.
+    `plan`: at least `world_size` and `nodes` (the number of nodes).
+    `run`: facts from the record.
+    `mode`: the mode of the nodes, even if the script reports another mode.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
     gpu = on_gpu(metrics, mode)
@@ -46,13 +47,13 @@ def evaluate(
 
 
 def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
-    """Return whether a run is evidence of what a GPU does. It is not on simulated nodes, nor if the script found no GPU. If the
-    script does not report this, it is evidence only on targets whose labs always have a GPU."""
+    """Return whether a run is evidence of what a GPU does. It is not on simulated nodes, or if the script found no GPU. If the
+    script does not report a device, only targets whose labs always have a GPU count."""
     return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:
-    """Return the verdict that sums up many checks, by the rule at the top of this file."""
+    """Return the word that sums up these results, by the rule at the top of this file."""
     words = {result.verdict for result in results}
     return next((word for word in _WORST_FIRST if word in words), "not_measured")
 
@@ -96,7 +97,7 @@ def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hin
 
 
 def _holds(kind: CheckKind, observed: object, limit: object, tolerance: float) -> bool:
-    """Return whether the check holds. Raises Unreadable if the two cannot be compared."""
+    """Return whether the comparison holds. Raises Unreadable if the values cannot be compared."""
     if is_number(observed) and is_number(limit) and not (math.isfinite(observed) and math.isfinite(limit)):
         return False
     answer = kind.holds(observed, limit, tolerance)

@@ -1,4 +1,4 @@
-"""Diffs of limited size that show what a learner changed in the files of an exercise, however large the files are."""
+"""Diffs of limited size that show a learner's changes to the files of an exercise."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import difflib
 from dataclasses import dataclass
 
 MAX_BYTES = 1 << 20
-"""The size in bytes up to which a file is compared line by line."""
+"""The largest file, in bytes, that is compared line by line."""
 MAX_LINES, MAX_LINE = 400, 200
-"""The largest number of lines in a diff, and of characters in a line."""
+"""The most lines in a diff, and the most characters in a line."""
 _MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """One file that differs from the course's. `part`: the learner writes this file. `added` and `removed` count lines; they
-    are None if the file could not be compared. `lines` is the unified diff, cut at `MAX_LINES`; `note` says what the diff
-    leaves out."""
+    """One file that differs from the course's.
+
+    `part`: whether the learner writes this file.
+    `added` and `removed`: numbers of lines. They are None if the file could not be compared.
+    `lines`: the unified diff, cut at `MAX_LINES`.
+    `note`: what the diff leaves out.
+    """
 
     file: str
     part: bool
@@ -27,7 +31,7 @@ class FileEdit:
 
     @property
     def changed_lines(self) -> int:
-        """Return how many lines were changed: the larger of those added and those removed."""
+        """Return the number of added or removed lines, whichever is larger."""
         return max(self.added or 0, self.removed or 0)
 
 
@@ -49,11 +53,10 @@ def compare_files(file: str, original: bytes, new_bytes: bytes, *, part: bool) -
         added=sum(line.startswith("+") for line in body),
         removed=sum(line.startswith("-") for line in body),
         lines=tuple(line[:MAX_LINE] for line in diff[:MAX_LINES]),
-        note=f"{len(diff) - MAX_LINES} more lines" if len(diff) > MAX_LINES else "" if body else "only line ends differ",
+        note=f"{len(diff) - MAX_LINES} more lines" if len(diff) > MAX_LINES else "" if body else "only the line endings differ",
     )
 
 
 def count_script_lines(edits: dict[str, tuple[FileEdit, ...]]) -> int:
-    """Count the changed lines of the course's own scripts, in all exercises; parts do not count, because learners write
-    them."""
+    """Count the changed lines of the course's own scripts in all exercises. Parts do not count, because learners write them."""
     return sum(edit.changed_lines for exercise in edits.values() for edit in exercise if not edit.part)

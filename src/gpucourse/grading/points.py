@@ -1,11 +1,10 @@
-"""Points from evidence. Each row of the rubric is divided equally among its exercises, and within an exercise by weight among
+"""Points from evidence. Each row of the rubric is divided equally among its exercises, and within an exercise by the weights of
 its kinds of evidence.
 
-If there was no GPU, the checks and questions that need one are left out, and the row's `level` shows this. What was never run,
-written, answered or handed in earns nothing; nor does a run whose files were changed afterwards. Free text earns what a
-reviewer awards, and its points wait until then; a learner's own judgement earns none. A part that copies a solution of the
-course waits for a reviewer, too. Choices that stay wrong take points from the rest of their row, so that guessing earns none;
-no row falls below 0.
+Without a GPU, the checks and questions that need one are left out, and the row's `level` shows this. Missing work earns
+nothing, nor does a run whose files were changed afterwards. Free text earns the points that a reviewer awards; until then, they
+wait. A learner's own judgement earns none. A part that copies a solution of the course also waits for a reviewer. Choices that
+stay wrong take points from the other evidence in their row, so that guessing earns none. No row falls below 0.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ def grade(
 
 
 def narrow(result: Grade, exercises: Collection[str]) -> Grade:
-    """Return the part of a grade that belongs to these exercises: their rows, with only the points that these exercises
-    earn."""
+    """Return the part of a grade that belongs to these exercises: their rows, with only the points from these exercises."""
     return _sum_up(
         tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
         None,
@@ -106,7 +104,7 @@ def _sum_up(
     learner_judged: dict[str, tuple[str, ...]],
     signs: dict[str, Signs],
 ) -> Grade:
-    """Return the grade that consists of these parts, with its totals."""
+    """Return the grade that consists of these parts, with totals."""
     in_course = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
@@ -154,8 +152,8 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
 
 
 def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Piece]:
-    """Return the pieces that one exercise contributes to a row, one for each kind of evidence; empty if the exercise has none
-    of the row's kinds."""
+    """Return the pieces of a row for one exercise, one for each kind of evidence. Return none if the exercise has none of these
+    kinds."""
     if evidence is None:
         missing = {kind: _make_piece(name, kind, 0, 1, "not in this course") for kind in KINDS}
         return [replace(missing[kind], share=share) for kind, share in row.shares(KINDS).items()]
@@ -168,8 +166,8 @@ def _make_piece(exercise: str, kind: Kind, points: float, of: int, note: str = "
 
 
 def _group_by_state(states: Sequence[tuple[str, str]], names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Group ids by their states. `states` contains pairs of id and state; `names` gives the name of each state, which is its
-    key in the result."""
+    """Group ids by their states. `states` contains pairs of id and state. `names` contains the name of each state, which
+    becomes a key of the result."""
     groups = {name: [item for item, state in states if state == word] for word, name in names.items()}
     return {name: ids for name, ids in groups.items() if ids}
 
@@ -179,7 +177,7 @@ def _list_groups(groups: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Return the reason why nothing from the run can count; empty if it can."""
+    """Return why nothing from the run can count, or an empty text if it can count."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:
@@ -239,8 +237,8 @@ def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
 
 
 def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
-    """Return the state of a part and its credit from 0 to 1. A reviewer's judgement takes precedence over the judge's. A
-    solution of the course earns nothing until a reviewer accepts it."""
+    """Return the state of a part and its credit from 0 to 1. A reviewer's judgement overrides the judge's. A copied solution
+    earns nothing until a reviewer accepts it."""
     if review.share is not None:
         return "judged" if review.share == 1 else "less", review.share
     if part.verdict == "passed" and review.is_solution:
@@ -290,7 +288,7 @@ def _round_points(points: float) -> float:
 
 
 def read_signs(evidence: ExerciseEvidence) -> Signs:
-    """Return the three signs of progress in an exercise. A sign is None if the exercise does not require it."""
+    """Return the signs of progress in an exercise. A sign that the exercise does not require is None."""
     bad_checks = [check for check in evidence.checks if check.verdict in {"failed", "error"}]
     return Signs(
         ran=evidence.run is not None and not (bad_checks or evidence.changed or evidence.trouble),
@@ -300,7 +298,7 @@ def read_signs(evidence: ExerciseEvidence) -> Signs:
 
 
 def list_unanswered(evidence: ExerciseEvidence) -> list[str]:
-    """Return the ids of the questions that have no answer, or a wrong answer and an attempt left."""
+    """Return the ids of the questions without an answer, or with a wrong answer and an attempt left."""
     return [answer.id for answer in _list_asked(evidence) if answer.verdict not in _ANSWERED and not answer.final]
 
 

@@ -1,4 +1,4 @@
-"""Comparison of a run with its repetition: exact values by their tolerance, times by their order of magnitude."""
+"""Comparison of a run with its repetition. Exact values must agree within their tolerance, and times within a factor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise
 
 RepeatVerdict = Literal["agrees", "differs", "time"]
-"""`time`: a time or a rate, which differs on every computer; it is reported but never counted."""
+"""`time` means a time or a rate, which differs on every computer. It is reported but does not count."""
 
 MAGNITUDE = 10.0
 """Times that differ by more than this factor get a note."""
@@ -24,7 +24,7 @@ _GRAIN = 1e-9  # relative: the rounding of binary fractions
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedFigure:
-    """One value from the bundle and the same value from the rerun, both as text; `note` is a remark for the reader."""
+    """One value of a run in the bundle, and the same value of its rerun, both as text. `note` is a remark for the reader."""
 
     value: str
     bundle: str
@@ -34,8 +34,7 @@ class RepeatedFigure:
 
 
 def compare_figures(exercise: Exercise, bundle: Mapping[str, object], rerun: Mapping[str, object]) -> Iterator[RepeatedFigure]:
-    """Yield the comparison of each value that can be compared between two runs. Both mappings contain what checks read:
-    metrics, plan and run."""
+    """Yield each value that can be compared between two runs. Both mappings contain metrics, plan and run, as for checks."""
     tolerances = {check.value: (check.tolerance, 0.0) for check in exercise.checks if _is_exact(check)}
     tolerances |= {item.value: (0.0, item.tolerance_percent / 100) for item in exercise.same_again}
     for expression, (absolute, relative) in tolerances.items():
@@ -57,7 +56,7 @@ def compare_figures(exercise: Exercise, bundle: Mapping[str, object], rerun: Map
 
 
 def _is_exact(check: object) -> bool:
-    """Return whether a check demands one exact value: it uses `equals` and needs no GPU."""
+    """Return whether a check requires one exact value: it uses `equals` and needs no GPU."""
     return isinstance(check, Check) and check.evidence == "logic" and check.comparison[0].name == "equals"
 
 

@@ -1,9 +1,9 @@
-"""Read one value from the evidence of a run by the manifest's closed grammar; nothing is ever evaluated.
+"""Reading of one value from the evidence of a run, by a closed grammar. Nothing is ever evaluated.
 
 metrics.speedup              a value
 metrics.rows.error           through a list: the value of every element
 metrics.rows.0.error         a number picks one element
-max(metrics.rows.error)      min, max, median, sum and last reduce many values to one; count says how many there are
+max(metrics.rows.error)      min, max, median, sum and last reduce many values to one; count returns how many there are
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MAX_BITS = 1000  # bits: larger whole numbers are near or beyond the largest fl
 
 
 class Unreadable(Exception):
-    """The evidence does not contain what the expression names; the message says what is missing and where."""
+    """The evidence does not contain the value of an expression. The message says what is missing and where."""
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:
-    """Return the value of an expression: a number, text, true, false, None, or a list if the path names several values.
+    """Return the value of an expression: a number, text, true, false or None, or a list if the path leads to several values.
 
-    Numbers that JSON cannot represent are returned as floats: scripts write them as the words nan and inf. Raises Unreadable.
+    The words nan and inf are returned as floats: scripts write them because JSON has no such numbers. Raises Unreadable.
     """
     match = EXPRESSION.match(expression)
     if not match:
@@ -89,7 +89,7 @@ _REDUCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
 def _reduce(reduce: str, values: list[Any], path: str) -> float:
     for value in values:
         if not is_number(value):
-            raise Unreadable(f"{path} holds {_kind(value)}, so there is no {reduce} of it")
+            raise Unreadable(f"{path} contains {_kind(value)}, so there is no {reduce} of it")
     if any(math.isnan(value) for value in values):
         return math.nan  # min and max would hide it
     if reduce == "sum" and all(isinstance(value, int) for value in values):

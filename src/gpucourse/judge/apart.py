@@ -1,8 +1,8 @@
-"""The judging of one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
+"""Judges one part in a separate process. The answer reports a part that crashes, exits, prints 200 MB or never ends.
 
-The process has a separate session and folder, and limits on time, memory and output. It is ended together with everything that
-it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so there the part and each
-of its ranks are `fresh` processes.
+The process has its own session and folder, and limits on time, memory and output. At the end, it is stopped with everything
+that it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so the part and each
+of its ranks are `fresh` processes there.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _LOOK_S = 0.02
 
 
 class Requests:
-    """Reads requests, one on each line, from the pipe of the asker, the process that waits for the answers."""
+    """Reads requests, one on each line, from the pipe of the asker: the process that waits for the answers."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """Wait for the next request and return it; None if the asker has ended."""
+        """Return the next request, or None if the process that asked has exited."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -58,7 +58,7 @@ class Requests:
         return json.loads(line)  # type: ignore[no-any-return]
 
     def have_ended(self) -> bool:
-        """Return whether the pipe has reached its end, without waiting."""
+        """Return, without waiting, whether the pipe has reached its end."""
         return not select.select([self.pipe], [], [], 0)[0] or not self._take()
 
     def _take(self) -> bool:
@@ -68,13 +68,13 @@ class Requests:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of everything that a part leaves behind, so that it can end these processes (Linux only)."""
+    """Make this process the parent of all processes that a part leaves behind, so that it can end them (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1)
 
 
 def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds; return None if the asker ends in the meantime."""
+    """Judge one part in a fork, within `limit_s` seconds. Return None if the process that asked exits in the meantime."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output, output_writer = multiprocessing.Pipe(duplex=False)
@@ -100,8 +100,8 @@ def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | No
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """Return the answer from the part's process, or an answer that explains why there is none. `code` is None if the process
-    had to be ended."""
+    """Return the answer of the part's process, or an answer that explains why there is none. `code` is None if the process had
+    to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
     if pipes.end == "late":
@@ -122,10 +122,10 @@ def _make_failure(way: str, message: str) -> dict[str, Any]:
 
 
 class _Pipes:
-    """Reads what comes from the part's process: its bounded output, and its answer, which ends with a newline.
+    """Reads the output of the part's process, up to a limit, and its answer, which ends with a newline.
 
-    `end` says why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out,
-    or the asker ended.
+    `end`: why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out, or
+    the process that asked exited.
     """
 
     def __init__(self, output: int, answer: int, asker: Requests) -> None:
@@ -136,7 +136,7 @@ class _Pipes:
         self._open = {output, answer}
 
     def read(self, deadline: float) -> str:
-        """Read until one of the reasons in `end` occurs, and return it."""
+        """Read until there is a reason to end (see `end`), and return it."""
         while not self.end:
             pipes = [*self._open, self.asker.pipe]
             ready = select.select(pipes, [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -168,8 +168,8 @@ class _Pipes:
 
 
 def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
-    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing; empty if the process does not
-    report it."""
+    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing, or an empty text if it is not
+    known."""
     with suppress(ProcessLookupError):
         os.kill(child.pid or 0, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
@@ -181,9 +181,9 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """End the process and everything that it left, but give it until `patience` to end by itself.
+    """End the process and everything that it started, but give it until `patience` to end by itself.
 
-    Return its exit code, which is negative for a signal; None if it had to be ended.
+    Return its exit code, which is negative for a signal, or None if it had to be ended.
     """
     while (code := child.exitcode) is None and time.monotonic() < patience:
         time.sleep(_LOOK_S)
@@ -196,8 +196,7 @@ def _end(child: BaseProcess, patience: float) -> int | None:
 
 
 def _end_orphans() -> None:
-    """End the processes that a part started in another session. They are children of this process because of
-    `adopt_orphans`."""
+    """End the processes that a part started in another session. `adopt_orphans` has made them children of this process."""
     deadline = time.monotonic() + 2.0
     while sys.platform == "linux" and time.monotonic() < deadline and (orphans := list(_list_children())):
         for orphan in orphans:
@@ -221,7 +220,7 @@ def _list_children() -> list[int]:
 
 
 def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers: Connection) -> NoReturn:
-    """Judge the part in this process, write the answer, and end the process. Never returns."""
+    """Judge the part in this process, write the answer, and end the process."""
     code, answer, fresh = 1, answers.fileno(), request.get("fresh")
     try:
         with suppress(PermissionError):  # it already leads a session
@@ -257,7 +256,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
 
 
 def _set_limits() -> None:
-    """Set the limits on what a part may use. Lower limits stay as they are."""
+    """Set the limits for a part. Limits that are already lower stay unchanged."""
     limits = [(resource.RLIMIT_FSIZE, FILE_LIMIT), (resource.RLIMIT_CORE, 0)]
     if sys.platform == "linux":
         limits.append((resource.RLIMIT_DATA, MEMORY_LIMIT))
@@ -268,8 +267,8 @@ def _set_limits() -> None:
 
 
 def judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, Any]:
-    """Judge a part in this process, and return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a
-    bounded length."""
+    """Judge a part in this process. Return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each with a
+    limited length."""
     sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
     sys.dont_write_bytecode = True
     part = Part(
@@ -308,8 +307,8 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
-    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files from its own folder and from
-    the folders `extra_paths`."""
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files from the folders `extra_paths`
+    and from its own folder."""
     sys.path += [folder for folder in map(str, (path.parent, *extra_paths)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -321,16 +320,16 @@ def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Return a text that UTF-8 can encode, cut to at most `longest` characters."""
+    """Return a text that UTF-8 can encode, with at most `longest` characters."""
     safe = text.encode("utf-8", "replace").decode()
     return safe if len(safe) <= longest else f"{safe[: longest - 4]} ..."
 
 
 def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
-    """Return a replacement for `run_ranks` in a part that is not a fork itself. It starts each rank as a new process.
+    """Return a substitute for `run_ranks` that starts each rank as a new process, for a part that is not a fork.
 
-    The judge's function cannot be passed to a rank, so the rank executes the whole judge. It receives the results of earlier
-    calls of `on_ranks`, and becomes the rank at the call for which it was started. It reaches that call because a judge is
+    The judge's function cannot be passed to a process, so each rank executes the whole judge. It is told the results of earlier
+    calls of `on_ranks`, and acts as the rank at the call for which it was started. It reaches that call because a judge is
     deterministic.
     """
     earlier: list[list[Any]] = []
@@ -349,7 +348,7 @@ def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
 def _be_fresh_rank(
     request: dict[str, Any], earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float
 ) -> NoReturn:
-    """Run a rank in this process. Never returns."""
+    """Run a rank in this process, and end the process."""
     earlier_answers = iter(earlier)
 
     def become_rank(call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:

@@ -1,5 +1,4 @@
-"""The judging of a batch file: its options are read as sbatch reads them, and its body runs with programs that only record
-calls."""
+"""Judges a batch file: its options are read as sbatch reads them, and its body runs with programs that only record calls."""
 
 from __future__ import annotations
 
@@ -85,8 +84,10 @@ trap '[ -z "$!" ] || : > "$BACKGROUND"' EXIT
 
 @dataclass(frozen=True)
 class Call:
-    """A program that the body of a file called: the words after its name, the folder in which it was called, and the variables
-    in NOTED that were set at the time."""
+    """A program that the body of a file called.
+
+    It contains the words after the program's name, the folder of the call, and the variables in NOTED that were set.
+    """
 
     program: str
     words: tuple[str, ...]
@@ -94,13 +95,13 @@ class Call:
     variables: Mapping[str, str]
 
     def runs(self, script: str, submitted_in: Path) -> bool:
-        """Return whether it runs the course's script, by a path that is valid in the folder of the call."""
+        """Return whether it runs the course's script, with a path that is valid in the folder of the call."""
         path = (submitted_in / "work" / script).resolve()
         return any((self.folder / word).resolve() == path for word in self.words if word.endswith(script))
 
     def value(self, flag: str) -> str | None:
-        """Return the value of a flag of the script, given as --flag=VALUE or --flag VALUE; None without the flag. As in
-        argparse, the last value counts."""
+        """Return the value of a flag of the script (--flag=VALUE or --flag VALUE), or None without the flag. As in argparse,
+        the last value counts."""
         value = None
         for word, following in zip(self.words, (*self.words[1:], None), strict=True):
             if word.startswith(f"{flag}="):
@@ -112,7 +113,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Execution:
-    """The result of executing a body: its calls in order, the folder in which it was submitted, its exit code, its last error
+    """The result of executing a body: its calls in order, the folder where it was submitted, its exit code, its last error
     line, and whether bash started something in the background."""
 
     calls: tuple[Call, ...]
@@ -126,15 +127,21 @@ class Execution:
         return [call for call in self.calls if call.program == program]
 
     def list_runs_of(self, script: str) -> list[Call]:
-        """Return the calls that run the course's script, without srun, which only starts them."""
+        """Return the calls that run the course's script. Calls of srun are left out, because srun only starts them."""
         return [call for call in self.calls if call.program != "srun" and call.runs(script, self.folder)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The conditions in which a body is executed: as Slurm would start it on `nodes` machines, with `per_node` processes on
-    each. `array_task` is the number of a task in an array. `arguments` are typed after the file's name. `files` exist in work/.
-    Every program that the body calls ends with the code `ends_with`."""
+    """The conditions in which a body is executed, as Slurm would start it.
+
+    `nodes`: the number of machines.
+    `per_node`: the number of processes on each machine.
+    `array_task`: the number of a task in an array.
+    `arguments`: words after the file's name.
+    `files`: the files in work/.
+    `ends_with`: the exit code of every program that the body calls.
+    """
 
     nodes: int = 1
     per_node: int = 1
@@ -161,8 +168,7 @@ class Place:
 def read_options(part: Part) -> SlurmOptions:
     """Return the options of the learner's batch file.
 
-    Raises Verdict for anything that sbatch refuses, and with the known way "below-command" for a request that sbatch would not
-    see.
+    Raises Verdict if sbatch refuses the file. If sbatch would not see a request, the verdict has the way "below-command".
     """
     if not is_written(part.text):
         raise Verdict("open", sentence="no request and no command yet: begin with the lines #SBATCH --...")
@@ -180,8 +186,7 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict from the block if the file has lines that only look like requests, because these lines are then the
-    reason."""
+    """Replace a verdict from the block if the file has lines that only look like requests. These lines are then the reason."""
     try:
         yield
     except Verdict:
@@ -193,13 +198,13 @@ def blame_comments(options: SlurmOptions) -> Iterator[None]:
 
 
 def is_written(text: str, setup: str = "setup.sh") -> bool:
-    """Return whether a file contains more than comments and the line that the course wrote into it."""
+    """Return whether a file contains more than comments and the course's line."""
     lines = (line.strip() for line in text.splitlines())
     return any(line.startswith("#SBATCH") or (line and not line.startswith("#") and not line.endswith(setup)) for line in lines)
 
 
 def read_srun(call: Call) -> SlurmOptions:
-    """Return the options of a call of srun. Raises Verdict for anything that srun refuses."""
+    """Return the options of a call of srun. Raises Verdict if srun refuses the call."""
     try:
         return read_words(call.words)
     except OptionRefused as error:
@@ -207,8 +212,7 @@ def read_srun(call: Call) -> SlurmOptions:
 
 
 def execute(part: Part, place: Place, *, case: str = "") -> Execution:
-    """Return the effects of the learner's file when Slurm starts it. Raises Verdict if it does not end, or cannot be
-    started."""
+    """Return what the learner's file does when Slurm starts it. Raises Verdict if it does not end, or cannot be started."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"
@@ -254,7 +258,7 @@ def _start(
 
 
 def _interpreter(text: str) -> list[str]:
-    """Return the interpreter that the first line names. If it names none, return bash, as for a typed line."""
+    """Return the interpreter in the first line; bash if there is none, as in a shell."""
     first = text.split("\n", 1)[0]
     return (first[2:].split() if first.startswith("#!") else []) or ["bash"]
 

@@ -1,5 +1,5 @@
-"""Comparisons of a part's values with the right ones, and descriptions of the difference: the input, the place, and an input
-that passes."""
+"""Compares a part's values with the right values, and describes the difference: the input, the place, and an input that
+passes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Knobs = Mapping[str, Any]
 class Case:
     """One input: `name` for the learner, the part's value, the right value, and the value of each wrong way.
 
-    A way whose value is right for this input is left out of `ways`; a way with several forms has keys (way, form). `values`
-    replace the names in the text of a way. `knobs` are the sizes and settings of this input, by their names in words. If no way
-    matches, the simplest failing input is shown next to the nearest passing input with the same knobs.
+    `ways`: a way with the right value for this input is left out. A way with several forms has keys (way, form).
+    `values`: replacements for the names in the text of a way.
+    `knobs`: the sizes and settings of this input, by their names in words. If no way matches, the simplest failing input is
+    shown next to the nearest passing input with the same knobs.
     """
 
     name: str
@@ -31,8 +32,8 @@ class Case:
 
 
 def same(value: Any, reference: Any, tolerance: float) -> bool:
-    """Return whether two values are equal: numbers within `tolerance` of the larger; sequences, mappings and tensors item by
-    item."""
+    """Return whether two values are equal. Numbers must agree within `tolerance` of the larger; sequences, mappings and tensors
+    are compared item by item."""
     value, reference = plain(value), plain(reference)
     if isinstance(reference, bool) or isinstance(value, bool) or reference is None:
         return value is reference
@@ -59,7 +60,7 @@ def is_list(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor or an array as nested lists, and one of their scalars as a number; return everything else unchanged."""
+    """Return a tensor or an array as nested lists, and a scalar of either as a number. Return everything else unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -71,7 +72,7 @@ def brief(value: Any) -> str:
 
 
 def describe(value: Any, reference: Any, tolerance: float) -> str:
-    """Return what is wrong with a value: both values if they are short, otherwise the first place that differs."""
+    """Return what is wrong with a value: both values if they are short, otherwise the first difference."""
     value, reference = plain(value), plain(reference)
     if len(str(reference)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
         return f"it gave {brief(value)} instead of {brief(reference)}"
@@ -91,7 +92,7 @@ def describe(value: Any, reference: Any, tolerance: float) -> str:
 
 
 def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each pair of leaf values, with its place. Values that have different shapes on the two sides are leaves, too."""
+    """Yield each pair of single values, with its place. Where the shapes differ, yield the two values whole."""
     if is_list(value) and is_list(reference) and len(value) == len(reference):
         for number, (element, reference_element) in enumerate(zip(value, reference, strict=True)):
             yield from _walk(element, reference_element, f"{place}[{number}]")
@@ -103,13 +104,13 @@ def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, An
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:
-    """Return the index of the simplest input, whose sizes are the smallest of all; the first if there are several."""
+    """Return the index of the simplest input, which has the smallest sizes; the first if there are several."""
     places = _rank_values(knobs)
     return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
 
 
 def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
-    """Return a sentence to append on what to change in the failing input so that it passes; empty if that is not known."""
+    """Return a sentence that says which change to the failing input makes it pass, or an empty text if that is not known."""
     alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
     if not alike:
         return ""

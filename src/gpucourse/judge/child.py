@@ -1,7 +1,7 @@
-"""The process that judges parts: `main` imports torch once, and starts a process for each part.
+"""The process that judges parts. `main` imports torch once, and starts a process for each part.
 
-It reads requests as lines of JSON and writes an answer for each: {"word", "way", "says", "case", "notes", "output", "seconds"}.
-If the asker ends, the part that is being judged is ended, and this process with it.
+It reads requests as lines of JSON and writes an answer to each: {"word", "way", "says", "case", "notes", "output", "seconds"}.
+If the process that asks exits, this process ends, together with the part that is being judged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpucourse.judge.no_compiler import leave_compiler_out
 
 
 def main(folder: str) -> NoReturn:
-    """Answer requests from standard input until it ends. Then end without the second that Python needs to unload torch.
+    """Answer requests from standard input until it ends. Then exit without the second that Python needs to unload torch.
 
     Parts write into `folder`, which is removed at the end.
     """
@@ -58,13 +58,14 @@ def _serve() -> None:
 
 
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
-    """Return the answer to a request, with a cause only if the cause is proved; None if the asker has ended."""
+    """Return the answer to a request, with a cause only if the cause has been proved. Return None if the process that asked has
+    exited."""
     answer = judge_apart(request, requests)
     return answer and settle(request, answer, lambda next_request: judge_apart(next_request, requests))
 
 
 def _import_torch() -> str:
-    """Import torch once, for all forks. Return why that failed; empty if it succeeded."""
+    """Import torch once, for all forks. Return why that failed, or an empty text."""
     try:
         leave_compiler_out()  # which imports torch
     except (ImportError, OSError, RuntimeError) as error:

@@ -33,8 +33,15 @@ _FRESH_TIMES = 5  # factor on the time limit of a part whose ranks import torch 
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on a part: `way` names the recognised wrong way, `says` is the reason, `case` the input that failed, `notes`
-    what was counted, `output` the beginning of what the part printed, and `seconds` the time that it took."""
+    """The verdict on a part.
+
+    `way`: the name of the recognised wrong way.
+    `says`: the reason.
+    `case`: the input that failed.
+    `notes`: what was counted.
+    `output`: the beginning of what the part printed.
+    `seconds`: the time that the part took.
+    """
 
     word: Word
     way: str = ""
@@ -46,10 +53,11 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """A process that judges parts, started when it is needed and kept until `close`, so that torch is imported once.
+    """A process that judges parts. It starts when it is needed and stays until `close`, so that torch is imported only once.
 
-    `has_torch` says whether the process was told to import torch. `fresh`: each part that needs torch, and each of its ranks,
-    gets a new process that imports torch, because macOS ends a fork of a process that uses its frameworks.
+    `has_torch`: whether the process was told to import torch.
+    `fresh`: each part that needs torch, and each of its ranks, gets a new process that imports torch. This is for macOS, which
+    ends a fork of a process that uses its frameworks.
     """
 
     def __init__(self, *, fresh: bool = sys.platform == "darwin") -> None:
@@ -64,7 +72,7 @@ class Judge:
         self.close()
 
     def start(self, *, torch: bool) -> None:
-        """Start the process, let it import torch, and return without waiting. Raises MissingError if torch is not installed."""
+        """Start the process, without waiting until it has imported torch. Raises MissingError if torch is not installed."""
         if torch and importlib.util.find_spec("torch") is None:
             raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
         if self._process is None or self._process.poll() is not None:
@@ -92,10 +100,12 @@ class Judge:
         path: Sequence[Path] = (),
         metrics: Mapping[str, Any] | None = None,
     ) -> JudgeAnswer:
-        """Return the verdict of the course's `judge_file` on the learner's `file`. `path` contains folders from which the file
-        may import; `metrics` contains the measurements of a run with it.
+        """Return the verdict of the course's `judge_file` on the learner's `file`.
 
-        Raises MissingError if torch is needed but not installed, or the process did not answer.
+        `path`: folders from which the file may import.
+        `metrics`: the measurements of a run with the file.
+
+        Raises MissingError if torch is needed but not installed, or if the process did not answer.
         """
         self.start(torch=torch)
         fresh = torch and self.fresh
@@ -131,7 +141,7 @@ class Judge:
         return reply
 
     def _explain_silence(self, file: Path) -> JudgeAnswer:
-        """Return the verdict if the process sent no answer. Raises MissingError if the part did not cause that."""
+        """Return the verdict if the process sent no answer. Raises MissingError if the part is not the cause."""
         code = self._process.poll() if self._process else None
         self.close()
         number = 0 if code is None else -code if code < 0 else code - 128
@@ -149,7 +159,7 @@ class Judge:
             pipe.flush()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """Return the next line that the process writes; None if it ended or wrote no line before the deadline."""
+        """Return the next line that the process writes, or None if it exits or the deadline passes first."""
         process = cast("subprocess.Popen[bytes]", self._process)
         pipe = cast("IO[bytes]", process.stdout)
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -162,7 +172,7 @@ class Judge:
         return None
 
     def close(self) -> None:
-        """End the process, and with it a part that is being judged. It may be called more than once."""
+        """End the process, and the part that is being judged. It may be called more than once."""
         process, self._process, self.has_torch = self._process, None, False
         if process is None:
             return

@@ -1,8 +1,9 @@
-"""Proof of a cause before it is named: the course's own version of a wrong way must produce the same output on the same case.
+"""Proves a cause before the learner sees it: the solution with the same error must produce the same output on the same case.
 
-A judge that recognises a way by its effects may be mistaken, because another error can have the same effects. So a `Way` with
-`seen` is a suspicion. `settle` judges the solution with the change of this way. The learner sees the cause only if the changed
-solution gets the same verdict on the same case, with the same output. Otherwise, the learner sees what was observed.
+A judge recognises a way by its effects, but another error may have the same effects. So a `Way` with `seen` is only a
+suspicion.
+`settle` judges the solution with the change of this way. If its verdict and output on the same case are the same, the learner
+sees the cause. Otherwise, the learner only sees what was observed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Answer = dict[str, Any]
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """The additions to a verdict on a suspected way: the `change` to the solution, what was `seen`, and the part's `output`."""
+    """Additions to the verdict on a suspected way: the `change` to the solution, the observation `seen`, and the part's
+    `output`."""
 
     change: tuple[str, str]
     seen: str
@@ -31,10 +33,10 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
-    """Return the answer with its cause if the cause is proved, otherwise with what was seen; None if the asker ends in the
-    meantime.
+    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the process that asked
+    exits.
 
-    `judge` is called to judge another request.
+    `judge` is a function that judges a request.
     """
     fields = answer.pop("suspicion", None)
     if fields is None:
@@ -80,7 +82,7 @@ def sample(value: Any) -> Any:
 
 
 def is_alike(output: Any, expected: Any) -> bool:
-    """Return whether two samples show the same output. Numbers need only be close, because summing in another order may change
+    """Return whether two samples show the same output. Numbers only need to be close, because another order of summing changes
     them."""
     if isinstance(output, dict) and isinstance(expected, dict):
         return output.keys() == expected.keys() and all(is_alike(output[key], expected[key]) for key in output)

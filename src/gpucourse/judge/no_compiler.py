@@ -1,7 +1,6 @@
-"""A way to keep torch's compiler out of the judging process. The first optimizer and the first DDP in a process would import
-it.
+"""Keeps torch's compiler out of the judging process. The first optimizer or DDP in a process would import it.
 
-The import would add 2 to 4 seconds to each verdict, and no part compiles anything.
+The import would add 2 to 4 seconds to each verdict, although no part compiles anything.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any
 
 
 class NoCompiler(ModuleType):
-    """A stand-in for torch._dynamo: each attribute is another stand-in, a call does nothing, and no function is compiled.
+    """A stand-in for torch._dynamo: every attribute is another stand-in, a call does nothing, and no function is compiled.
 
-    As a condition, it is false: torch reads some attributes as settings.
+    It is false as a condition, because torch reads some attributes as settings.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,7 +22,7 @@ class NoCompiler(ModuleType):
         self.__path__ = []  # a package, so that torch can import its submodules
 
     def disable(self, function: Callable[..., Any] | None = None, *_: Any, **__: Any) -> Any:
-        """Return the function unchanged; with arguments only, return a decorator that does the same."""
+        """Return the function unchanged. Without a function, return a decorator that does the same."""
         return function if function is not None else self.disable
 
     def __getattr__(self, name: str) -> NoCompiler:
@@ -32,23 +31,23 @@ class NoCompiler(ModuleType):
         return NoCompiler(f"{self.__name__}.{name}")
 
     def __call__(self, *_: Any, **__: Any) -> None:
-        """Do nothing. Torch calls this as a switch of the compiler."""
+        """Do nothing. Torch calls this where it would call its compiler."""
 
     def __bool__(self) -> bool:
-        """Return False: the replaced setting is off."""
+        """Return False, because every setting of the compiler is off."""
         return False
 
     def __contains__(self, _item: object) -> bool:
-        """Return False: the stand-in contains nothing."""
+        """Return False, because the stand-in contains nothing."""
         return False
 
     def __instancecheck__(self, _item: object) -> bool:
-        """Return False: nothing is an instance of the replaced class."""
+        """Return False, because nothing is an instance of the replaced class."""
         return False
 
 
 def leave_compiler_out() -> None:
-    """Prevent imports of torch's compiler in this process. Do nothing if the compiler is already imported."""
+    """Prevent imports of torch's compiler in this process, unless it is already imported."""
     import torch
 
     if "torch._dynamo" not in sys.modules:

@@ -1,7 +1,7 @@
 """The interface for judge files: the learner's part, its functions, and comparisons that name the wrong way.
 
 A judge file has a dictionary `WAYS` of the wrong ways that it recognises, and a function `judge(part)`. The function returns if
-the part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call`) if it is not.
+the part is right. Otherwise it raises `Verdict`, usually through `Part.wrong`, `Part.compare` or `Part.call`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ _CPP_STACK = "\nException raised from "  # after it
 class Way:
     """A wrong way: the message for the learner, and the change to the solution that produces it, as old and new text.
 
-    `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
+    `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge recognises this
+    way.
 
-    Leave `seen` out if `says` only reports what was observed. If `says` names a cause, but another error could have the same
-    effect, `seen` is the message for a learner whose output differs from the output of the solution with this change.
+    `seen` is for a `says` that names a cause although another error could have the same effect. The learner then sees `seen`,
+    unless the solution with this change has the same output as the part. Leave `seen` out if `says` only reports what was
+    observed.
     """
 
     says: str
@@ -50,7 +52,7 @@ class Way:
 class Part:
     """The learner's part: its `file`, and the wrong ways that its judge recognises. `notes` are facts for the screen.
 
-    `metrics` contains the measurements of a run if the part is judged after a run; otherwise it is empty.
+    `metrics` contains the measurements of a run, and is empty if the part is judged without a run.
     """
 
     file: Path
@@ -65,7 +67,7 @@ class Part:
 
     @property
     def text(self) -> str:
-        """Return the file's text, with line ends as "\\n". Raises Verdict if it is not text."""
+        """Return the file's text, with "\\n" as line ends. Raises Verdict if it is not text."""
         try:
             return self.file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
@@ -73,7 +75,7 @@ class Part:
 
     @property
     def document(self) -> Document:
-        """Return the learner's file as YAML: its data, and the line of each key. Raises Verdict, with the line, if it is not
+        """Return the learner's file as YAML: its data, and the line of each key. Raises Verdict with the line if it is not
         YAML."""
         document = read_document(self.text.encode())
         for complaint in document.complaints:
@@ -115,8 +117,8 @@ class Part:
         )
 
     def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
-        """Return a function of a script that cannot be imported. Only its code is executed, without decorators, with `names` as
-        its globals.
+        """Return a function of a script that cannot be imported. Only its code is executed, without decorators. Its globals are
+        `names`.
 
         Raises Verdict if the file has no such function.
         """
@@ -129,7 +131,7 @@ class Part:
         return names[name]  # type: ignore[no-any-return]
 
     def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **keywords: Any) -> Any:
-        """Return what the learner's function returns. Any exception becomes a verdict with the line of the learner's file.
+        """Return the result of the learner's function. Any exception becomes a verdict with the line of the learner's file.
 
         NotImplementedError means that the part is still open.
         """
@@ -141,7 +143,7 @@ class Part:
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """Return the verdict on an error from the learner's code, and print the traceback from the learner's first line on."""
+        """Return the verdict on an error from the learner's code. Print the traceback from the learner's first line on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
         place = self._where(error)
@@ -161,11 +163,11 @@ class Part:
         return Verdict("failed", "error", f"{place}{type(error).__name__}: {_describe(error)}", case)
 
     def is_own_fault(self, error: BaseException) -> bool:
-        """Return whether an error came from the learner's file, whoever called it."""
+        """Return whether an error came from the learner's file, even through another function."""
         return bool(self._frames(error))
 
     def _is_raised_here(self, error: BaseException) -> bool:
-        """Return whether the learner's file itself raised the error, and not a library that it called."""
+        """Return whether the learner's file itself raised the error, not a library that it called."""
         frames = traceback.extract_tb(error.__traceback__)
         return bool(frames) and Path(frames[-1].filename) == self.file
 
@@ -177,12 +179,13 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback; empty if there is none."""
+        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback, or an empty text if there is no such
+        line."""
         frames = self._frames(error)
         return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
 
     def _show(self, error: BaseException) -> None:
-        """Print the traceback from the learner's first line on, because the frames above belong to the judge."""
+        """Print the traceback from the learner's first line on. The frames above belong to the judge."""
         trace: Any = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
@@ -193,7 +196,7 @@ class Part:
     def wrong(self, way: str, case: str = "", *, output: Any = None, **values: object) -> Verdict:
         """Return the verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.
 
-        A way with `seen` needs the `output` by which it was recognised, as numbers, texts, lists, dictionaries or tensors.
+        A way with `seen` needs the `output` that showed it, as numbers, texts, lists, dictionaries or tensors.
         """
         description = self.ways[way]
         verdict = Verdict("failed", way, description.says.format(**values), case)
@@ -206,10 +209,11 @@ class Part:
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Return if every case is right: numbers (and nested sequences of them, and tensors) within `tolerance` of the larger.
+        """Return if every case is right. Numbers, also in nested sequences and tensors, must agree within `tolerance` of the
+        larger.
 
-        Otherwise raise Verdict, which names the wrong way that produces the learner's value in every case. If there is no such
-        way, it shows the simplest case that is wrong, next to the nearest case that is right.
+        Otherwise raise Verdict, with the wrong way that produces the learner's value in every case. If no way does, it shows
+        the simplest wrong case and the nearest right case.
         """
         wrong_cases = [case for case in cases if not same(case.given, case.right, tolerance)]
         if not wrong_cases:
@@ -233,9 +237,9 @@ class Part:
 
     @contextmanager
     def trying(self, knobs: Knobs) -> Iterator[None]:
-        """Judge one of several inputs in this block. Inputs are tried one after the other, simplest first.
+        """Judge one of several inputs in this block. Try the inputs one after the other, simplest first.
 
-        A verdict without a known way then says which change to the input makes it pass, judging by the inputs tried before.
+        A verdict without a known way then says which change to the input makes it pass, according to the inputs tried before.
         """
         try:
             yield
@@ -253,7 +257,7 @@ class Part:
         self.notes.append(text)
 
     def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
-        """Return what `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
+        """Return the result of `body(rank, size)` on each of `size` ranks, which share a gloo process group on this computer.
 
         Raises Verdict if a rank fails, or if the ranks wait for each other longer than `limit_s` seconds.
         """
@@ -263,8 +267,8 @@ class Part:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the text of an error, of limited length and without places in C++; empty if the learner's exception class cannot
-    produce it."""
+    """Return the text of an error, cut to a limit and without places in C++. Return an empty text if the learner's exception
+    class cannot produce its text."""
     try:
         return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]
     except Exception:  # noqa: BLE001

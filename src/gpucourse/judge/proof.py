@@ -1,8 +1,8 @@
-"""Proof that a judge of the course is right: the delivered file is open, every solution passes, and every wrong way is
+"""Proves that a judge of the course is right: the delivered file is open, every solution passes, and every wrong way is
 recognised.
 
-A file that is delivered with an error to repair runs, and fails its judge instead of being open: a learner who changes only a
-comment has repaired nothing.
+A file that is delivered with an error to repair is not open: it runs and fails its judge. A learner who changes only a comment
+has repaired nothing.
 
 python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    prints the verdict on each version
 """
@@ -26,8 +26,8 @@ SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
 
 @dataclass(frozen=True)
 class Proof:
-    """One version of a part as it was judged: its name, the verdict, and what is wrong with that verdict; empty if nothing is
-    wrong."""
+    """One version of a part: its name, the verdict on it, and what is wrong with that verdict. An empty text means that it is
+    right."""
 
     version: str
     answer: JudgeAnswer
@@ -35,7 +35,7 @@ class Proof:
 
 
 def judge_of(file: Path) -> Path:
-    """Return the path of the judge of a learner's file."""
+    """Return the path of the judge for a learner's file."""
     return file.parent / JUDGES / f"{file.stem}.py"
 
 
@@ -49,10 +49,12 @@ def prove_fault(
     limit_s: float,
     sources: Mapping[str, Path],
 ) -> Iterator[Proof]:
-    """Judge the `file` of an exercise in several versions: with a fault in its code (`change` is the old and the new text), as
-    it is in the course, and after each of the REPAIRS that its judge names.
+    """Judge several versions of the `file` of an exercise: with a fault, as in the course, and after each repair in REPAIRS of
+    its judge.
 
-    `sources` contains all files of the exercise. A judge that reads metrics has RUNS.
+    `change`: the fault, as old and new text.
+    `sources`: all files of the exercise.
+    A judge that reads metrics has RUNS.
     """
     loaded, complaint = _load(judge_file, ())
     if loaded is None:
@@ -77,12 +79,12 @@ def prove_fault(
             answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
             is_right = (answer.word, answer.way) == (("failed", "still") if is_broken else ("passed", ""))
             expected_word = "failed still" if is_broken else "passed"
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {expected_word}"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {expected_word}"
             yield Proof(version, answer, "" if is_right else complaint)
 
 
 def _load(judge_file: Path, extra_paths: tuple[Path, ...]) -> tuple[Any, str]:
-    """Return the judge file as a module and an empty text; if it cannot be loaded, return None and the reason."""
+    """Return the judge file as a module, and an empty text. If it cannot be loaded, return None and the reason."""
     try:
         loaded = load_judge(judge_file, extra_paths)
     except Exception as error:  # noqa: BLE001  # an author's unfinished file may raise anything
@@ -120,12 +122,12 @@ def prove(
             words, way_name = expected_answers[version]
             is_right = answer.word in words and (answer.way == way_name or not way_name)
             right_answer = f"{' or '.join(words)} {way_name}".strip()
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {right_answer}"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {right_answer}"
             yield Proof(version, answer, "" if is_right else complaint)
 
 
 def main(words: list[str]) -> int:
-    """Print the verdict on each version of these files; return 1 if something is wrong."""
+    """Print the verdict on each version of these files. Return 1 if any verdict is wrong."""
     exit_code = 0
     with Judge() as judge:
         for word in words:

@@ -1,6 +1,8 @@
-"""Several ranks in a real gloo process group, for a judge. They are forks of its process, which has already imported torch, or
-new processes where it must not fork. This file also contains what all processes of a judge need: to end with their parent, and
-to report the line that they are executing."""
+"""Runs several ranks in a real gloo process group, for a judge.
+
+Ranks are forks of the judge's process, which has already imported torch, or new processes where it must not fork. This file
+also makes processes end with their parent, and finds the line that a process is executing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _SET_DEATH_SIGNAL = 1  # for Linux's prctl
 
 
 def end_with_parent(limit_s: float) -> None:
-    """Make this process end with its parent, and in any case some time after its limit."""
+    """Make this process end with its parent, or at the latest some time after its limit."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -45,8 +47,8 @@ def end_with_parent(limit_s: float) -> None:
 
 
 def line_of_stack(stack: Path, name: str) -> str:
-    """Return `my_ring.py:14` from faulthandler's output: the innermost line of the file with that name; empty if there is
-    none."""
+    """Return the file and line, such as `my_ring.py:14`, from faulthandler's output: the innermost line in the file of that
+    name. Return an empty text if there is none."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
         match = re.search(rf'File "(?:[^"]*/)?{re.escape(name)}", line (\d+)', text)
@@ -64,10 +66,10 @@ class _RankProcess:
 
 
 def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str, *, start: Start | None = None) -> list[Any]:
-    """Return the values of `body(rank, size)` on all ranks, in order. `call` is `Part.call`, and `file_name` the learner's
+    """Return the results of `body(rank, size)` on all ranks, in order. `call` is `Part.call`, and `file_name` the learner's
     file.
 
-    Each rank is a fork, or the process that `start` starts from the rank's number, the folder and the pipe for its answer.
+    Each rank is a fork, or the process from `start`, which receives the rank's number, the folder and the pipe for its answer.
 
     Raises Verdict if a rank failed, if the ranks wait for each other, or if they did not end in time.
     """
@@ -91,8 +93,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
 
 def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool) -> BaseProcess:
-    """Start and return a process that calls `target`: a fork, or a `fresh` process that shares nothing and imports what it
-    needs."""
+    """Start a process that calls `target`: a fork, or a `fresh` process that shares nothing and imports what it needs."""
     context = multiprocessing.get_context("spawn") if fresh else multiprocessing.get_context("fork")
     process = context.Process(target=target, args=arguments)
     process.start()
@@ -100,7 +101,7 @@ def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool)
 
 
 def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
-    """Run one rank in this process. Never returns."""
+    """Run one rank in this process, and end the process."""
     try:
         end_with_parent(limit_s)
         with _stack(folder, rank).open("w") as file:
@@ -169,17 +170,20 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
 
 @dataclass
 class QuietSpan:
-    """Detects that ranks only wait for each other: the ranks without an answer have used hardly any processor time for QUIET_S
-    seconds."""
+    """Detects that ranks only wait for each other: for QUIET_S seconds, the ranks without an answer have used hardly any
+    processor time."""
 
     since: float
     ranks: int
     used_s: float = 0.0
 
     def look(self, now: float, ranks: int, spent_s: float) -> bool:
-        """Return whether the ranks are quiet. `ranks` have not answered, and have used `spent_s` of processor time together
-        (below 0 if the system does not report it). Each answer begins a new span, because a rank that waited for it has had no
-        time to continue."""
+        """Return whether the ranks are quiet. Each answer begins a new span, because ranks that waited for it need time to
+        continue.
+
+        `ranks`: how many ranks have not answered.
+        `spent_s`: their processor time in seconds, all together; below 0 if the system does not report it.
+        """
         has_changed = ranks != self.ranks
         span_s = now - self.since
         quiet = not has_changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
@@ -194,8 +198,7 @@ def _name_rank(number: int, size: int, verdict: Verdict) -> Verdict:
 
 
 def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str, *, quiet: bool) -> str:
-    """Describe which ranks wait, and at which line of the learner's file. It is certain that they wait only if they are
-    `quiet`."""
+    """Describe which ranks wait, and at which line of the learner's file. Only `quiet` ranks certainly wait."""
     for rank in waiting:
         with suppress(ProcessLookupError):
             os.kill(rank.process.pid or 0, signal.SIGUSR1)
@@ -221,7 +224,7 @@ def _stack(folder: Path, rank: int) -> Path:
 
 
 def _read_processor_s(ranks: Iterable[_RankProcess]) -> float:
-    """Return the seconds of processor time that all threads of these ranks have used; -1 if the system does not report it."""
+    """Return the processor time of all threads of these ranks in seconds, or -1 if the system does not report it."""
     total = 0
     for rank in ranks:
         try:

@@ -1,4 +1,4 @@
-"""The verdict on a part, as the exception that ends judging it."""
+"""The verdict on a part, as an exception that ends the judging."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Verdict(Exception):
-    """The result for a part: `word` is passed, failed, open or error. `way` is the wrong way's name, and `case` the input.
+    """The result for a part. `word` is passed, failed, open or error; `way` is the wrong way's name, and `case` the input.
 
     `suspicion` is set if the way is not proved: see `counterfactual`.
     """

@@ -1,1 +1,1 @@
-"""The work that a learner submits: answers, checks, points and reports. This package may import `runs`."""
+"""The learner's work: answers, checks, points and reports. This package may import `runs`."""

@@ -1,4 +1,4 @@
-"""`answer`: accepts the learner's answers, judges them immediately if possible, and keeps them in `deliverables/`."""
+"""`answer`: accepts the learner's answers, judges them immediately if possible, and stores them in `deliverables/`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(kw_only=True)
 class Answering:
-    """The questions of one exercise as they are being answered, with the answers so far and the run that numbers are compared
-    with."""
+    """The questions of one exercise, with the answers so far and the run that numbers are compared with."""
 
     exercise: Exercise
     record: RunRecord | None
@@ -32,14 +31,17 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the run that the answers refer to; empty if there is no run."""
+        """Return the mode of the run that the answers are about, or an empty text without a run."""
         return self.record.mode if self.record else ""
 
 
 def begin(context: Context, exercise_id: str, run: str | None = None) -> Answering:
-    """Return the questions of an exercise, with the answers so far. They refer to `run`, or by default to the newest good run.
-    Raises UnknownName, UsageError for an exercise without questions, and MissingError if a question refers to a run and none
-    has succeeded yet."""
+    """Return the questions of an exercise, with the answers so far. They are about `run`, or by default about the newest good
+    run.
+
+    Raises UnknownName. Raises UsageError if the exercise has no questions, MissingError if a question needs a run and none has
+    succeeded yet.
+    """
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
@@ -57,7 +59,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
 
 
 def question_of(answering: Answering, name: str) -> Question:
-    """Return the question of that name. Raises UnknownName with the most similar names."""
+    """Return the question of that name. Raises UnknownName with similar names."""
     by_id = {question.id: question for question in answering.exercise.questions}
     if name not in by_id:
         exercise = answering.exercise.id
@@ -68,8 +70,8 @@ def question_of(answering: Answering, name: str) -> Question:
 def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
     """Return the result that an answer would have.
 
-    Raises ValueError, with the reason, if the answer does not fit the kind of question; MissingError if the question reads
-    files of the run that are damaged or have changed since it ended.
+    Raises ValueError, with the reason, if the answer does not fit the kind of question. Raises MissingError if the question
+    needs files of the run that are damaged or have changed since it ended.
     """
     needs_run = bool(question.reads) or question.evidence == "gpu"
     run_evidence, gpu = evidence.read_run_evidence(paths, answering.record) if answering.record and needs_run else (None, False)
@@ -79,7 +81,7 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
     """Store answers, and return every question with the result of its answer. Null withdraws an answer.
 
-    Raises UnknownName, or UsageError if an answer does not fit the kind of its question; nothing is then stored.
+    Raises UnknownName, or UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():
@@ -105,7 +107,7 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
-    """Treat the answers in the handed-in sheet as submitted, and return every question with the result of its answer. Raises
+    """Submit the answers in the sheet of `deliverables/`, and return every question with the result of its answer. Raises
     ManifestError, StorageError."""
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context.paths, exercise)
@@ -114,7 +116,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
-    """Store the answers of a sheet. If it raises ManifestError or UsageError, nothing is stored."""
+    """Store the answers of a sheet. Nothing is stored if this raises ManifestError or UsageError."""
     sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)
@@ -123,7 +125,7 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
 
 
 def template(paths: WorkspacePaths, answering: Answering) -> Path:
-    """Write the answer sheet, with the answers so far, and return its path."""
+    """Write the answer sheet with the answers so far, and return its path."""
     run = answering.pinned or (answering.record.id if answering.record else None)
     path = paths.answers(answering.exercise.id)
     write_sheet(path, answering.exercise, answering.answers, run)

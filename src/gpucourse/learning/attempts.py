@@ -1,4 +1,4 @@
-"""Every attempt at a choice or a number, kept next to the answers: `deliverables/<exercise>/attempts.json`."""
+"""Every attempt at a choice or a number, stored next to the answers: `deliverables/<exercise>/attempts.json`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Attempts = tuple[AnswerAttempt, ...]
 
 
 def read_attempts(paths: WorkspacePaths, exercise_id: str) -> Attempts:
-    """Return every attempt at the questions of an exercise. Raises MissingError for a damaged file, NewerFormat."""
+    """Return every attempt at the questions of an exercise. Raises MissingError for a damaged file; NewerFormat."""
     record = read_record(paths.attempts(exercise_id), AnswerAttempts)
     return record.attempts if record else ()
 
 
 def is_submitted(attempts: Attempts, result: AnswerResult) -> bool:
-    """Return whether this answer was submitted, and not only written into the sheet."""
+    """Return whether this answer was submitted, not only written into the sheet."""
     return any((attempt.question, attempt.answer) == (result.id, result.answer) for attempt in attempts)
 
 
 def count_wrong(attempts: Attempts, result: AnswerResult) -> int:
-    """Count the other answers to the same question that were wrong."""
+    """Count the other answers to this question that were wrong."""
     wrong_answers = {attempt.answer for attempt in attempts if attempt.question == result.id and not attempt.right}
     return len(wrong_answers - {result.answer})
 
 
 def add_attempts(paths: WorkspacePaths, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
-    """Store the answers to choice and number questions, each answer once. `run` is the run that they refer to. Raises
+    """Store the answers to choice and number questions, each answer once. `run` is the run that they are about. Raises
     StorageError."""
     with hold_lock(paths.lock("attempts"), f"answer {exercise_id}"):
         attempts = read_attempts(paths, exercise_id)

@@ -1,8 +1,8 @@
-"""A bundle: one file that a learner hands to an instructor. It contains the evidence itself, so that the points are counted
-again on the instructor's computer, and the digests of its files, so that a change is detected.
+"""A bundle: one file that a learner sends to an instructor. It contains the evidence, so that the instructor's computer counts
+the points again. It also contains the digests of its files, so that changes are detected.
 
-A bundle is a small workspace in a zip: the runs that count, the handed-in work, the quiz, and the learner's scripts. A
-reviewer's judgements are kept in the reviewer's workspace, because a learner can write anything into the bundle or next to it.
+A bundle is a small workspace in a zip: the runs that count, the handed-in work, the quiz, and the learner's scripts. Judgements
+stay in the reviewer's workspace, because a learner can write anything into a bundle.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
-"""The limits of a bundle; a larger bundle would take too long to open."""
+"""The limits of a bundle. A larger bundle would take too long to open."""
 
 _MAX_SHOWN, _MAX_TEXT = 1000, 300
 _OPEN = "gpucourse grade --open FILE"
@@ -44,7 +44,7 @@ _OPEN = "gpucourse grade --open FILE"
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """`bundle.json`: who made the bundle, when and with which version, their points at that time, and the SHA-256 of every
+    """`bundle.json`: the learner's name and points, when and with which version the bundle was made, and the SHA-256 of every
     file."""
 
     version: int = 1
@@ -64,8 +64,8 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenBundle:
-    """An open bundle. `changed` lists the files that were changed, removed or added after the bundle was made; the context does
-    not see them."""
+    """An open bundle. `changed` lists the files that were changed, removed or added after it was made. The context does not
+    contain them."""
 
     path: Path
     card: Card
@@ -74,7 +74,7 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises StorageError, and UsageError if there is nothing to hand in yet."""
+    """Make the bundle at `path`. Raises StorageError, or UsageError if there is nothing to hand in yet."""
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run and no answer", hint="gpucourse list")
@@ -101,7 +101,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the block, with this machine's course. Raises UsageError if the file is not a complete bundle, or if a
+    """Open a bundle for the block, with this computer's course. Raises UsageError if the file is not a complete bundle, or if a
     newer gpucourse made it."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
@@ -137,24 +137,24 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
 
 
 def check_reviewer(workspace: Workspace, bundle: OpenBundle) -> None:
-    """Check that the bundle comes from another workspace. Raises UsageError if it was made in this one, because the learner
-    would be judging their own work."""
+    """Check that the bundle comes from another workspace. Raises UsageError if it was made in this workspace, because learners
+    must not judge their own work."""
     if bundle.card.workspace == workspace.id:
         raise UsageError(
-            f"{bundle.path} was made in this workspace: your own judgement would not be counted",
+            f"{bundle.path} was made in this workspace: a review of your own work would not count",
             hint="an instructor judges it in another workspace: "
             "gpucourse init DIR, then gpucourse --workspace DIR grade --open BUNDLE --review",
         )
 
 
 def _key(card: Card) -> str:
-    """Return the name under which judgements on a learner's work are kept. It is the same for every bundle of a workspace, and
-    is a digest, because the id comes from the bundle and may not be a safe file name."""
+    """Return the name for the judgements of a learner's work. All bundles of a workspace share it. It is a digest, because the
+    id in a bundle may not be a safe file name."""
     return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _is_taken(name: str) -> bool:
-    """Return whether a file of that name is unpacked when the bundle is opened."""
+    """Return whether opening a bundle unpacks a file of that name."""
     try:
         return "\\" not in relative_name(name)
     except OutsideError:
@@ -162,7 +162,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_size(files: Mapping[str, Path]) -> None:
-    """Check that a bundle of these files can be opened again. Raises UsageError if it is too large."""
+    """Check that a bundle of these files is small enough to be opened again. Raises UsageError."""
     total = sum(source.stat().st_size for source in files.values())
     if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
         return
@@ -191,15 +191,15 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(paths: WorkspacePaths, exercise_id: str) -> Iterator[Path]:
-    """Yield the files that every run of an exercise recorded, without outputs and logs. They show what was predicted, and after
-    which runs. Runs of the learner's own scripts are private."""
+    """Yield the records of every run of an exercise, without outputs and logs. They show the predictions, and the runs before
+    each of them. Runs of the learner's own scripts are private."""
     for record in (record for record in runs.readable(paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
 
 
 def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]:
-    """Yield the copies of the handed-in parts that their runs recorded, as the parts were when those runs started."""
+    """Yield the copies of the handed-in parts in their runs, as the parts were when those runs started."""
     for result in read_part_results(context, exercise):
         passed_in = result.run if result.verdict == "passed" else ""
         if passed_in and (record := runs.read(context.paths, exercise.id, passed_in)) is not None:
@@ -226,7 +226,7 @@ def _unpack(path: Path, root: Path) -> set[str]:
 
 
 def _read_card(path: Path, root: Path) -> Card:
-    """Return the card of a bundle, with its texts cut to a length that a screen can show."""
+    """Return the card of a bundle, with its texts cut to fit a screen."""
     try:
         card = read_record(root / CARD, Card)
     except NewerFormat as error:

@@ -33,18 +33,18 @@ _PLOT = Plot(
 
 
 DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
-"""Draws a plot of these metrics, with the subtitle. Raises MissingError if there is nothing to draw."""
+"""Draws a plot of metrics, with a subtitle. Raises MissingError if there is nothing to draw."""
 
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
-    """Draw a picture with matplotlib; its files stay in `folder`. Raises MissingError if there is nothing to draw."""
+    """Draw a picture with matplotlib, and keep its files in `folder`. Raises MissingError if there is nothing to draw."""
     png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)
     return Picture(title=plot.title, png=png.read_bytes(), svg=svg.read_bytes())
 
 
 def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
-    """Return a chapter that compares the first prediction of each exercise with its measurement; no chapter if nothing was
-    predicted."""
+    """Return a chapter that compares the first prediction of each exercise with its measurement; no chapter without
+    predictions."""
     pairs = [
         (exercise, predictions[0])
         for module in context.catalog.modules

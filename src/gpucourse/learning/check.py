@@ -1,5 +1,4 @@
-"""`check`: judges the evidence of runs again, by the current checks of the course. An exercise that no longer passes loses its
-mark."""
+"""`check`: judges runs again by the current checks of the course. An exercise that no longer passes loses its mark."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Recheck:
-    """One exercise after the check: its new verdict, and the word of its old one. `missing` lists the deliverables that are
-    missing."""
+    """One exercise after the check: its new verdict, and the word of its old verdict. `missing` lists missing deliverables."""
 
     exercise: str
     title: str
@@ -33,14 +31,14 @@ class Recheck:
 
     @property
     def has_regressed(self) -> bool:
-        """Return whether the exercise passed before and does not pass now."""
+        """Return whether the exercise passed before but does not pass now."""
         return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
 
 
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge a run of an exercise again: `run`, or by default the newest run that succeeded.
 
-    Raises MissingError if there is none; UnknownName or UsageError if `run` names no good run of the exercise.
+    Raises MissingError if no run has succeeded. Raises UnknownName or UsageError if `run` is not a good run of the exercise.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     record = (
@@ -58,15 +56,14 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
 
 
 def is_script(paths: WorkspacePaths, name: str) -> bool:
-    """Return whether a script of the learner has run under that name."""
+    """Return whether a learner's script has run under that name."""
     return any(runs.readable(paths, runs.script_place(Path(name))))
 
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of the learner's own script again, by the checks that the run had: `run`, or by default the newest run that
-    succeeded.
+    """Judge a run of the learner's own script again by that run's checks: `run`, or by default the newest run that succeeded.
 
-    Raises MissingError if no run had checks; DamagedFile; UnknownName or UsageError if `run` names no such run.
+    Raises MissingError if no run had checks; DamagedFile; UnknownName or UsageError if `run` is not such a run.
     """
     records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share this folder
     candidates = [record for record in records if record.brings_checks and record.subject == Path(name).name]
@@ -88,14 +85,14 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 
 def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
-    """Return the scripts in other folders that have this script's name and runs; their runs are in the same folder."""
+    """Return the scripts with the same name in other folders whose runs are in the same folder."""
     records = runs.readable(paths, record.folder)[0]
     scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
     return sorted(scripts - {record.own_script})
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge again the run that counts for each exercise, and remove the mark of each exercise that no longer passes."""
+    """Judge the run that counts for each exercise again. Remove the mark of each exercise that no longer passes."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
@@ -118,7 +115,7 @@ def check_all(context: Context) -> list[Recheck]:
 
 
 def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
-    """Store the verdict with the run, and seal it if the record has not changed since the run ended."""
+    """Store the verdict with the run. Seal the verdict if the record has not changed since the run ended."""
     try:
         document: object = read_json(files.hashes)
     except MissingError:  # damaged, so the record counts as changed
@@ -139,8 +136,8 @@ def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> 
 def _judge_run(
     paths: WorkspacePaths, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
-    """Return the verdict on a run. A file that is damaged, or has changed since the run ended, adds a check that did not
-    pass."""
+    """Return the verdict on a run. If a file is damaged, or has changed since the run ended, the verdict has a further, failed
+    check."""
     changed_files = seals.find_changed_files(runs.files_of(paths, record))
     try:
         verdict = judge_again()
@@ -157,7 +154,7 @@ def _judge_run(
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that is gone, or with `is_own_script` for a run of a learner's own script; None if there was
+    """Return the verdict for a run that is gone or, with `is_own_script`, a run of a learner's script. Return None if there was
     no verdict."""
     if stored is None:
         return None
@@ -170,7 +167,7 @@ def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVer
 
 
 def _mark(paths: WorkspacePaths, exercise: Exercise, verdict: ExerciseVerdict) -> None:
-    """Hand in the verdict if its run is already handed in, if no run is handed in, or if the handed-in run is gone."""
+    """Hand in the verdict, unless the verdict on another existing run is already handed in."""
     path = paths.verdict(exercise.id)
     handed_in = results.read_handed_in_verdict(paths, exercise.id)
     if handed_in is None or handed_in.run == verdict.run or not paths.run(exercise.id, handed_in.run).record.exists():

@@ -1,5 +1,5 @@
-"""`compare`: puts runs of one exercise side by side, with values, differences and charts, and keeps these with the
-deliverables."""
+"""`compare`: shows runs of one exercise side by side, with values, differences and charts, and stores these in
+`deliverables/`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,12 @@ _PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another colum
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Runs side by side. `labels` names each run in the tables and charts by what distinguishes it from the others.
-    `conclusion` says in a sentence or two what the differences show. `repeat` is the command that shows how much of the
-    differences is noise; empty if there is none."""
+    """Runs side by side.
+
+    `labels`: a name for each run in tables and charts, which shows how it differs from the other runs.
+    `conclusion`: a sentence or two on the differences.
+    `repeat`: a command that shows how much of the differences is noise. It is empty if there is no such command.
+    """
 
     exercise: str
     title: str
@@ -60,11 +63,11 @@ class Comparison:
 
 
 def compare(context: Context, run_names: Sequence[str]) -> Comparison:
-    """Put runs of one exercise side by side, and store charts and tables in `deliverables/<exercise>/comparison*`. Runs of one
-    of the learner's scripts are compared by what the script wrote, and nothing is stored.
+    """Put runs of one exercise side by side, and store charts and tables in `deliverables/<exercise>/comparison*`. Runs of a
+    learner's own script are compared by what the script wrote, and nothing is stored.
 
-    Raises UnknownName, UsageError (fewer than two runs, or runs of different exercises or scripts), MissingError (a run without
-    metrics).
+    Raises UnknownName. Raises UsageError for fewer than two runs, or for runs of different exercises or scripts. Raises
+    MissingError if a run has no metrics.
     """
     records = [runs.find(context.paths, name) for name in run_names]
     records = list({record.id: record for record in records}.values())
@@ -107,7 +110,7 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
 
 
 def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) -> Comparison:
-    """Compare runs of one script of the learner: how they were started, what they measured, and their checks."""
+    """Compare runs of one of the learner's scripts: how they were started, what they measured, and their checks."""
     contents = [read_run(context, record) for record in records]
     labels = _labels(records, {content.record.id: content.metrics for content in contents})
     groups = put_side_by_side([list_values(content) for content in contents])
@@ -126,7 +129,7 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
 
 
 def _list_rows(table: MetricsTable, metrics_by_label: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
-    """Return a row for each value of the table, with the value of each run."""
+    """Return a row for each value of the table, with the values of all runs."""
     group = table.title
     visible_table = table.model_copy(
         update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]}
@@ -142,13 +145,13 @@ def _may_be_noise(rows: Rows) -> bool:
 
 
 def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
-    """Return sentences on which settings differ, and how many differences are larger than the spreads, may be noise, or have an
+    """Return sentences on the settings that differ, and on how many differences exceed the spreads, may be noise, or have an
     unknown spread."""
     settings = _list_settings(records)
-    first = f"Set differently: {', '.join(settings)}." if settings else "The settings are the same in all runs."
+    first = f"Different settings: {', '.join(settings)}." if settings else "The settings are the same in all runs."
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
     if not marks:
-        return f"{first} What they measured is the same."
+        return f"{first} They measured the same values."
     unknown = sum(UNKNOWN in row_marks for row_marks in marks)
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise
@@ -169,13 +172,13 @@ def _list_settings(records: Sequence[RunRecord]) -> list[str]:
 
 
 def _list_differing(facts: Collection[Mapping[str, object]]) -> list[str]:
-    """Return the names of the facts that differ between the runs."""
+    """Return the names of the facts in which the runs differ."""
     names = dict.fromkeys(name for run_facts in facts for name in run_facts)
     return [name for name in names if len({str(run_facts.get(name)) for run_facts in facts}) > 1]
 
 
 def _repeat(exercise: Exercise, record: RunRecord) -> str:
-    """Return the command that runs the exercise again with the settings of a run."""
+    """Return the command that repeats the exercise with the settings of a run."""
     local = is_simulated(record.mode)
     setting_options = [
         f"--set {quote(f'{parameter.name}={record.parameters[parameter.name]}')}"
@@ -187,7 +190,7 @@ def _repeat(exercise: Exercise, record: RunRecord) -> str:
 
 
 def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
-    """Return a table of the rows that differ, with a column for each run; its note says how many rows are the same."""
+    """Return a table of the rows that differ, with a column for each run. Its note says how many rows are equal."""
     cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
     same, marks = len(rows) - len(cells), set[str]().union(*(row.list_marks() for row in rows))
     notes = [
@@ -206,8 +209,7 @@ def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> G
 
 
 def _tell_values(row: ComparedRow) -> tuple[str, ...]:
-    """Return the values of a row and the difference of each from the first. For two runs, the difference has a separate
-    cell."""
+    """Return the values of a row, each with its difference from the first. For two runs, the difference has a separate cell."""
     first, *following = (value.text if value else grids.NOTHING for value in row.values)
     differences = row.list_differences()[1:]
     if len(following) == 1:
@@ -226,7 +228,7 @@ def _metrics(paths: WorkspacePaths, record: RunRecord) -> Mapping[str, Any]:
 
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a label for each run from what differs: device, number of ranks or parameters; otherwise, the end of its id."""
+    """Return a label for each run: the device, number of ranks or parameters that differ, or the end of its id."""
     scripts = name_subjects(records)
     facts = {
         record.id: {

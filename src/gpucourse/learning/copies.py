@@ -1,5 +1,5 @@
-"""The learner's own copies of the exercises: `init` makes them; `reset` restores the course's files of an exercise, and keeps a
-copy of the learner's files."""
+"""The learner's own copies of the exercises. `init` makes them; `reset` restores the course's files, and keeps copies of the
+learner's."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """The restored files, each with the path of the copy of the learner's file, or None if there was no such file. Empty if no
-    file was changed."""
+    """The restored files, each with the path of the copy of the learner's file, or None if there was none. Unchanged files are
+    left out."""
 
     exercise: Exercise
     files: dict[str, Path | None]
 
 
 def reset(context: Context, exercise_id: str) -> Reset:
-    """Restore the learner's parts and every file that an exercise sends to the nodes, including files that it shares with other
-    exercises.
+    """Restore the learner's parts and every file that an exercise sends to the nodes. Files that other exercises use too are
+    included.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """
@@ -39,7 +39,7 @@ def reset(context: Context, exercise_id: str) -> Reset:
 
 
 def copy_exercises(context: Context) -> int:
-    """Copy every exercise file that the workspace does not have yet; return how many files the course has."""
+    """Copy every exercise file that the workspace lacks. Return how many files the course has."""
     names = all_names(context.folders.exercises)
     ensure_copies(context.paths, context.folders.exercises, names)
     return len(names)

@@ -27,7 +27,7 @@ JUDGED = {"passed": "right", "failed": "wrong", "not_measured": "not measured", 
 
 @dataclass(frozen=True, kw_only=True)
 class CourseReport:
-    """The result: the page, how many exercises it covers, and how many the course has."""
+    """The page, how many exercises it covers, and how many the course has."""
 
     file: Path
     exercises: int
@@ -35,7 +35,7 @@ class CourseReport:
 
 
 def report_course(context: Context, author: str) -> CourseReport:
-    """Write one page of Markdown about what the learner ran, wrote, answered and predicted, with the pictures next to it.
+    """Write one page of Markdown about what the learner ran, wrote, answered and predicted. Its pictures are next to it.
 
     Raises MissingError if there is nothing to report yet, StorageError.
     """
@@ -61,7 +61,7 @@ def report_course(context: Context, author: str) -> CourseReport:
 
 
 def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> Iterator[str]:
-    """Yield the lines about one exercise: its goal, pictures of the run that counts, predictions, answers, and the code that
+    """Yield the lines about one exercise: its goal, predictions, answers, pictures of the run that counts, and the code that
     passed."""
     evidence = gather(context, exercise, thorough=False)
     answers = [answer for answer in evidence.answers if answer.answer is not None]
@@ -101,7 +101,7 @@ def _describe_run(paths: WorkspacePaths, exercise: Exercise, evidence: ExerciseE
 
 
 def _describe_answer(answer: AnswerResult) -> Iterator[str]:
-    """Yield the question and the learner's answer; if the answer was compared, also say whether it was right."""
+    """Yield the question and the learner's answer. If the answer was compared, also say whether it was right."""
     verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
     yield from (f"**{answer.text.strip()}**", "")
     words = escape_words(f"{answer.answer}{verdict}".strip())
@@ -110,5 +110,5 @@ def _describe_answer(answer: AnswerResult) -> Iterator[str]:
 
 
 def _find_backticks(text: str) -> list[str]:
-    """Return every sequence of backticks in a text. The fence around the text must be longer than all of them."""
+    """Return every sequence of backticks in a text. A fence around the text must be longer than all of them."""
     return "".join(letter if letter == "`" else " " for letter in text).split()

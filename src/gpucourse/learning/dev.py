@@ -1,4 +1,4 @@
-"""`dev check`: lints a course and, with `--run`, runs each of its exercises on simulated nodes."""
+"""`dev check`: checks a course for errors and, with `--run`, runs its exercises on simulated nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HINT = "name a folder that contains modules/ and exercises/: gpucourse dev chec
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedCourse:
-    """A course, all of its errors, and the results of its exercises."""
+    """A course, all its errors, and the results of its exercises."""
 
     catalog: Catalog
     complaints: list[str]
@@ -28,10 +28,10 @@ class CheckedCourse:
 
 
 def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
-    """Lint the course in `folder`, or the current course. With `run`, also run its exercises: those of `modules`, or all if
-    `modules` is empty.
+    """Lint the course in `folder`, or the current course. With `run`, also run the exercises of `modules`, or all if it is
+    empty.
 
-    Raises UntrustedFolder before it runs anything from a course that other users may write to; UsageError for an unknown
+    Raises UntrustedFolder if it would run code of a course that other users may write to. Raises UsageError for an unknown
     module.
     """
     environ = {OVERRIDE: str(folder)} if folder is not None else os.environ

@@ -29,8 +29,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
-    """Return the run that counts for an exercise: the newest good run, whose verdict is handed in, or else the newest run that
-    succeeded and was judged. A learner's own script counts for no exercise."""
+    """Return the run that counts for an exercise: the newest good run whose verdict is handed in, otherwise the newest judged
+    run that succeeded. A learner's own script counts for no exercise."""
     verdict = read_handed_in_verdict(paths, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
@@ -50,8 +50,8 @@ def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecor
 
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
-    """Return the runs that can be evidence for an exercise, oldest first. A run that cannot be read is left out if there are
-    others; otherwise raises MissingError or NewerFormat."""
+    """Return the runs that can be evidence for an exercise, oldest first. Unreadable runs are left out. Raises MissingError or
+    NewerFormat if all runs are unreadable."""
     records, errors = runs.readable(paths, exercise.id)
     evidence_records = [record for record in records if record.is_evidence]
     if errors and not evidence_records:
@@ -60,8 +60,11 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 
 
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
-    """Return the run of an exercise with the id that a person typed. Raises UnknownName; MissingError if its record cannot be
-    read; UsageError if it is a run of another exercise, did not succeed, or ran a learner's own script."""
+    """Return the run of an exercise with the typed id.
+
+    Raises UnknownName, or MissingError if its record cannot be read. Raises UsageError if it is a run of another exercise, did
+    not succeed, or ran a learner's own script.
+    """
     record = runs.find(paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
@@ -71,18 +74,18 @@ def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRec
         raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")
     if record.own_script:
         raise UsageError(
-            f"run {record.id} ran {record.subject}, a script of your own, which counts for no exercise",
+            f"run {record.id} ran {record.subject}, a script of your own, which does not count towards any exercise",
             hint=f"gpucourse run {exercise.id}",
         )
     return record
 
 
 def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) -> tuple[AnswerResult, ...]:
-    """Return every question with the result of its handed-in answer. An answer that cannot be read counts as open, with the
+    """Return every question with the result of its submitted answer. An answer that cannot be read counts as open, with the
     reason.
 
-    `in_sheet`: include answers that are in the sheet but not submitted yet, as if each were the first attempt. If the run's
-    files are damaged or have changed since it ended, only the answers that refer to the run cannot be compared.
+    `in_sheet`: include unsubmitted answers in the sheet, as if each were a first attempt.
+    If the run's files are damaged or have changed since it ended, only the answers that need the run cannot be compared.
     """
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     attempts = None if in_sheet else read_attempts(context.paths, exercise.id)
@@ -124,7 +127,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
 
 def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
-    """Return the evidence that answers about a run are compared with, and whether the run used a GPU.
+    """Return the evidence of a run, and whether the run used a GPU. Answers are compared with this evidence.
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """
@@ -138,7 +141,7 @@ def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping
 
 
 def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
-    """Return the run that the handed-in answers refer to; None if there is no such run, or if the sheet cannot be read."""
+    """Return the run that the submitted answers are about, or None if there is no such run, or if the sheet cannot be read."""
     try:
         sheet = load_sheet(paths.answers(exercise.id), exercise)
     except ManifestError:
@@ -147,12 +150,12 @@ def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
 
 
 Judgements = Mapping[tuple[str, str], Judgement]
-"""The newest judgement on each text, by the question and the digest of the text."""
+"""The newest judgement of each text, by the question and the digest of the text."""
 
 
 def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
-    """Return the judgements that the reviewer who opened this work has made, from the reviewer's own workspace; empty if there
-    is no reviewer.
+    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Without a reviewer, return
+    none.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
@@ -165,9 +168,11 @@ def _read_newest_judgements(path: Path) -> Judgements:
 
 
 def gather(context: Context, exercise: Exercise, *, thorough: bool, with_prediction: bool = True) -> ExerciseEvidence:
-    """Return all evidence of an exercise. `thorough`: compare every file of the run with its seal, not only the small files
-    that checks read. `with_prediction`: include the prediction, which matters only for points and requires reading the record
-    of every run. Damaged files are reported in `trouble`, and count for nothing."""
+    """Return all evidence of an exercise. Damaged files are reported in `trouble`, and count for nothing.
+
+    `thorough`: compare every file of the run with its seal, not only the small files that checks read.
+    `with_prediction`: include the prediction. Only points need it, and it requires reading the record of every run.
+    """
     trouble = ""
     record = None
     try:
@@ -215,7 +220,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
 
 def review_parts(context: Context, exercise: Exercise, results: Iterable[PartResult]) -> dict[str, PartReview]:
     """Return further facts about each handed-in part, by its id: whether it is a solution of the course, whether only the
-    learner's computer judged it, and how the reviewer judged exactly this file."""
+    learner's computer judged it, and a reviewer's judgement of exactly this file."""
     parts = {part.id: part for part in exercise.yours}
     try:
         judgements = read_judgements(context.reviewed, exercise.id)
@@ -235,8 +240,8 @@ def review_parts(context: Context, exercise: Exercise, results: Iterable[PartRes
 
 
 def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdict | None) -> list[PartResult]:
-    """Return the handed-in parts. For a part that passed in a run, the result is what that run's seal and checks show now.
-    `verdict` is the verdict on the run that counts, so that it is not computed twice."""
+    """Return the handed-in parts. A part that passed in a run gets the result that this run's seal and checks show now.
+    `verdict` is the verdict on the run that counts, to avoid computing it again."""
 
     def confirm(part: LearnerPart, result: PartResult) -> PartResult:
         if result.verdict != "passed" or not result.run:
@@ -252,7 +257,7 @@ def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdic
 def _confirm_in_run(
     context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, verdict: ExerciseVerdict | None
 ) -> PartResult:
-    """Return the result, updated by what the run's checks of the part show now. Raises MissingError for a damaged file."""
+    """Return the result of a part, updated by the checks of its run. Raises MissingError for a damaged file."""
     record = runs.read(context.paths, exercise.id, result.run)
     if record is None:  # the run was removed after it was found
         return make_doubtful(result, f"its run {result.run} is not here")
@@ -273,7 +278,7 @@ def _find_run_of_answers(paths: WorkspacePaths, exercise: Exercise, run: str | N
 
 
 def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord | None:
-    """Return the run of that id if it can be evidence for the exercise; None if it cannot, or cannot be read."""
+    """Return the run of that id if it can be evidence for the exercise, or None if it cannot, or is unreadable."""
     try:
         record = runs.read(paths, exercise.id, run)
     except MissingError:
@@ -284,7 +289,7 @@ def _find_candidate(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunR
 def _weigh_attempts(
     judge_answer: Callable[[Question, int], AnswerResult], question: Question, attempts: Attempts | None
 ) -> AnswerResult:
-    """Return the result of an answer, with credit that depends on the earlier attempts; open if the answer was never
+    """Return the result of an answer, with credit that depends on earlier attempts. The result is open if no answer was ever
     submitted."""
     result = judge_answer(question, 0)
     if attempts is None or result.verdict not in JUDGED:
@@ -298,7 +303,7 @@ _NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"
 
 
 def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the titles of the deliverables that are present and, according to the run's `seal`, unchanged since the run."""
+    """Return the titles of the deliverables that are present and, by the run's `seal`, unchanged since the run."""
     files, folder = runs.files_of(paths, record), paths.deliverables(exercise.id)
     titles: list[str] = []
     for deliverable in exercise.deliverables:

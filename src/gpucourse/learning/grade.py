@@ -1,7 +1,7 @@
-"""`grade`: applies the rubric to the evidence of every exercise, and records a person's judgement of free text.
+"""`grade`: applies the rubric to the evidence of every exercise, and stores a person's judgements of free text.
 
-A reviewer's judgement on a bundle (`Context.reviewed`) earns points, and is kept in the reviewer's workspace. A learner's own
-judgement is kept in the learner's workspace; it is shown but earns no points.
+A reviewer's judgement of a bundle (`Context.reviewed`) earns points, and is stored in the reviewer's workspace. A learner's own
+judgement is stored in the learner's workspace. It is shown but earns no points.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """An item that a person must judge: a free text, or a part that copies a solution of the course. `id` is the id of the
-    question or the part, `text` the question, and `answer` the learner's answer."""
+    """Work that a person must judge: a free text, or a part that copies a solution of the course.
+
+    `id`: the id of the question or the part.
+    `text`: the question.
+    `answer`: the learner's answer.
+    """
 
     exercise: str
     id: str
@@ -49,7 +53,7 @@ class Pending:
 
 
 def grade(context: Context, *, thorough: bool = True) -> Grade:
-    """Return the whole grade, from the evidence in the workspace. `thorough`: compare every file of a run with its seal.
+    """Return the whole grade, from the evidence in the workspace. `thorough` compares every file of a run with its seal.
 
     Raises ManifestError if the rubric has errors.
     """
@@ -63,7 +67,7 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 
 
 def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
-    """Return the title of an exercise or a module, given its number, and its part of the grade. Raises UnknownName, and the
+    """Return the title of the exercise or module with the number `name`, and its part of the grade. Raises UnknownName, and the
     errors of `grade`."""
     if "." in name:
         exercises: Sequence[Exercise] = (context.catalog.exercise(name)[1],)
@@ -75,7 +79,7 @@ def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
 
 
 def _gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
-    """Return the evidence of an exercise, with the facts about the learner's parts."""
+    """Return the evidence of an exercise, with facts about the learner's parts."""
     exercise_evidence = evidence.gather(context, exercise, thorough=thorough)
     return replace(exercise_evidence, part_reviews=evidence.review_parts(context, exercise, exercise_evidence.parts))
 
@@ -91,8 +95,8 @@ def _quiz_score(context: Context) -> QuizScore | None:
 
 
 def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
-    """Return every free text that this reviewer, or this learner, has not judged yet, in the order of the course. For a
-    reviewer, also return every part that copies a solution of the course. `exercise_id` limits the list to one exercise."""
+    """Return every free text that this person has not judged yet, in the order of the course. For a reviewer, also return every
+    part that copies a solution. `exercise_id` limits the list to one exercise."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
@@ -115,7 +119,7 @@ def _list_texts(context: Context, exercise: Exercise) -> Iterator[Pending]:
 
 
 def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
-    """Yield the parts that copy a solution of the course and that the reviewer has not judged."""
+    """Yield the parts that copy a solution of the course and that the reviewer has not judged yet."""
     results = read_part_results(context, exercise) if context.reviewed else ()
     reviews = evidence.review_parts(context, exercise, results)
     for result in results:
@@ -131,9 +135,9 @@ def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
 def judgement(
     context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = ""
 ) -> tuple[str, Judgement]:
-    """Return a person's judgement of one free text or part, to be stored with `keep`. `share` is its quality, from 0 to 1.
+    """Return a person's judgement of one free text or part, for `keep`. `share` is the quality, from 0 to 1.
 
-    Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
+    Raises UnknownName, or UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     ids = [*(item.id for item in exercise.questions), *(part.id for part in exercise.yours)]
@@ -154,8 +158,8 @@ def judgement(
 
 
 def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
-    """Return the digest of the handed-in file of a part. Raises UsageError if there is no file, or if the person is the
-    learner."""
+    """Return the digest of a part's handed-in file. Raises UsageError if there is no file, or if the learner would be the
+    judge."""
     if context.reviewed is None:
         raise UsageError(
             f"{exercise.id} {part} is a part: an instructor judges it in your bundle",
@@ -163,12 +167,14 @@ def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
         )
     result = next(result for result in read_part_results(context, exercise) if result.id == part)
     if not result.sha256:
-        raise UsageError(f"{exercise.id} {part} is not handed in, or still as the course delivers it", hint="gpucourse grade")
+        raise UsageError(
+            f"{exercise.id} {part} has not been handed in, or is still as the course delivered it", hint="gpucourse grade"
+        )
     return result.sha256
 
 
 def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) -> str:
-    """Return the digest of the answer to a question. Raises UsageError if it is not free text, or has no answer."""
+    """Return the digest of an answer. Raises UsageError if the question does not ask for free text, or has no answer."""
     exercise_id = exercise.id
     sheet = load_sheet(paths.answers(exercise.id), exercise)
     answer = sheet.answers.get(question) if sheet else None
@@ -183,8 +189,7 @@ def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) 
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    """Store these judgements, each with its exercise, in the workspace of the person who judges, in addition to earlier ones.
-    Raises StorageError."""
+    """Add these judgements, each with its exercise, to the workspace of the person who judges. Raises StorageError."""
     work = context.reviewed
     with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, judgement in judgements:
@@ -194,7 +199,7 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
 
 
 def name_learner(settings: Settings) -> str:
-    """Return the learner's name: the workspace's owner, else the login."""
+    """Return the learner's name: the workspace's owner, otherwise the login name."""
     return settings.owner or find_login()
 
 

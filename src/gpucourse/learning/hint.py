@@ -9,7 +9,7 @@ from gpucourse.workspace.mapping import changing
 
 def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
     """Return the exercise and the number (from 1) of its next hint, and store that number. After the last hint, return the last
-    again."""
+    one again."""
     _, exercise = context.catalog.exercise(exercise_id)
     with changing(context.paths, context.paths.hints) as counts:
         count = counts.get(exercise.id, 0)

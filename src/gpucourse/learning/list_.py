@@ -1,4 +1,4 @@
-"""`list`: the syllabus, with the learner's progress."""
+"""`list`: the modules and exercises, with the learner's progress."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Syllabus:
-    """The modules, the newest verdict of each exercise, and the points, which are missing if the rubric cannot be read.
-    `broken` lists what cannot be read."""
+    """The modules, the newest verdict of each exercise, and the points, unless the rubric cannot be read. `broken` lists
+    unreadable files."""
 
     modules: Sequence[Module]
     progress: Mapping[str, ExerciseVerdict]
@@ -27,7 +27,7 @@ class Syllabus:
 
 
 def list_course(context: Context) -> Syllabus:
-    """Return the syllabus of the course. A broken file does not hide the others."""
+    """Return the syllabus of the course. An unreadable file does not hide the others."""
     catalog = context.catalog
     errors, points = list(catalog.errors), None
     try:

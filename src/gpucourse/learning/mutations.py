@@ -14,8 +14,8 @@ from gpucourse.workspace import runs, seals
 
 
 def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
-    """Return the result for a mutation, from the runs with `--expect-red` after an edit of the question's file. The first run
-    with a right prediction counts, and earns less for each wrong one before it."""
+    """Return the result for a mutation. It comes from the runs with `--expect-red` after an edit of the question's file. The
+    first right prediction counts, and earns less for each wrong one before it."""
     wrong_count = 0
     for record in runs.readable(context.paths, exercise.id)[0]:
         if not record.expected_red or question.edit not in record.edited or record.state != "succeeded":

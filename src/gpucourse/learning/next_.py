@@ -1,4 +1,4 @@
-"""`next`: the learner's place in the course, and the next thing to do."""
+"""`next`: the learner's current exercise, and the next thing to do."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BAD = frozenset({"failed", "error"})
 
 @dataclass(frozen=True, kw_only=True)
 class NextStep:
-    """The first exercise that is not done, its signs of progress, and what to do: in words, and as a command. There is no
-    exercise if all are done."""
+    """The first exercise that is not done, its signs of progress, and what to do, in words and as a command. `exercise` is None
+    if all are done."""
 
     exercise: Exercise | None
     signs: Signs | None
@@ -37,9 +37,11 @@ class NextStep:
 
 
 def find_next_step(context: Context) -> NextStep:
-    """Return the next thing to do. It is near the learner's place: in the exercise of the newest run or `try`, or else in the
-    same module, or the module of the lab that was changed last, or else in the first exercise that is not done. Raises
-    MissingError for a course without exercises."""
+    """Return the next thing to do.
+
+    It is in the exercise of the newest run or `try`, otherwise in the same module or in the module of the newest lab, otherwise
+    in the first exercise that is not done. Raises MissingError for a course without exercises.
+    """
     newest = _find_newest_run(context.paths)
     number, current = _find_place(context.paths, newest)
     for exercise in _order_exercises(context.catalog, number, current):
@@ -60,7 +62,7 @@ def find_next_step(context: Context) -> NextStep:
 
 
 def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
-    """Return the signs of progress of each exercise of a module."""
+    """Return the signs of progress for each exercise of a module."""
     return {
         exercise.id: read_signs(gather(context, exercise, thorough=False, with_prediction=False))
         for exercise in module.exercises
@@ -68,7 +70,7 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
 
 
 def _order_exercises(catalog: Catalog, number: str, current: str) -> Iterator[Exercise]:
-    """Yield every exercise; the current exercise and its module come first, and some exercises come twice."""
+    """Yield every exercise, beginning with the current exercise and its module. Some exercises come twice."""
     for module in catalog.iterate(first=number):
         if module.id == number:
             yield from (exercise for exercise in module.exercises if exercise.id == current)
@@ -76,8 +78,8 @@ def _order_exercises(catalog: Catalog, number: str, current: str) -> Iterator[Ex
 
 
 def _find_place(paths: WorkspacePaths, newest: RunRecord | None) -> tuple[str, str]:
-    """Return the module of the newest run, the newest `try`, or the lab that was changed last, whichever is latest. Also return
-    the exercise of that run or `try`, or the exercise tried last if the lab was deployed for it; otherwise empty."""
+    """Return the module of the newest run, `try` or lab, whichever is latest, and its exercise. For a lab, this is the exercise
+    tried last if it is in the same module, otherwise an empty text."""
     labs = deployments.readable(paths)[0]
     tried_at, exercise = find_last_tried(paths)
     module = exercise.partition(".")[0]
@@ -89,7 +91,7 @@ def _find_place(paths: WorkspacePaths, newest: RunRecord | None) -> tuple[str, s
 
 
 def _find_newest_run(paths: WorkspacePaths) -> RunRecord | None:
-    """Return the newest run of an exercise; drills and the learner's own scripts are left out."""
+    """Return the newest run of an exercise. Drills and the learner's own scripts are left out."""
     records = (record for record in runs.iterate_newest_first(paths) if not record.own_script and not record.drill)
     return next(records, None)
 
@@ -97,7 +99,7 @@ def _find_newest_run(paths: WorkspacePaths) -> RunRecord | None:
 def _choose_after_run(
     paths: WorkspacePaths, module: Module, record: RunRecord, evidence: ExerciseEvidence
 ) -> tuple[str, str] | None:
-    """Return what to do if the newest run, which is of this exercise, has not ended or did not succeed; otherwise None."""
+    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None."""
     if not record.has_ended:
         return f"run {record.id} is still running: follow it", record.advice
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
@@ -131,7 +133,7 @@ def _choose(
 
 
 def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | None:
-    """Return what is missing, and the command that provides it, if the module has no lab; otherwise None."""
+    """Return what is missing and the command that provides it, if the module has no lab; otherwise None."""
     try:
         find_deployed_lab(paths, module)
     except MissingError as error:

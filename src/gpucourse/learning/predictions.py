@@ -1,4 +1,4 @@
-"""The predictions of the learner for the runs of an exercise, and their share of the points."""
+"""The learner's predictions for the runs of an exercise, and their credit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class RunPrediction:
-    """A prediction and its run. `blind`: no run with the same parameters had measured it before."""
+    """A prediction and its run. `blind` means that no earlier run with the same parameters had measured the value."""
 
     record: RunRecord
     result: PredictionResult
@@ -27,15 +27,16 @@ class RunPrediction:
 
 
 def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPrediction]:
-    """Return every prediction that can be compared with a measurement of its run, oldest first. Runs whose files have changed
-    since they ended are left out."""
+    """Return every prediction that can be compared with the measurement of its run, oldest first. Runs whose files were changed
+    afterwards are left out."""
     return list(_iterate_predictions(paths, exercise)) if exercise.predict else []
 
 
 def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
-    """Return the result for the learner's predictions of an exercise; None if the exercise asks for none.
+    """Return the result for the learner's predictions of an exercise, or None if the exercise asks for none.
 
-    The first right prediction counts. It counts in full if it is the very first, made before any run with the same parameters.
+    The first right prediction counts. It counts in full if no other prediction and no run with the same parameters came before
+    it.
     """
     prediction = exercise.predict
     if prediction is None:

@@ -1,4 +1,5 @@
-"""`quiz`: attempts at the quiz. Each answer is stored immediately, so that an attempt can be interrupted and continued."""
+"""`quiz`: attempts at the quiz. Each answer is stored immediately, so that the learner can interrupt and continue an
+attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _MAX_TRIES = 1000  # each is judged again, and a bundle may contain any number o
 
 @dataclass(kw_only=True)
 class Sitting:
-    """A quiz in progress: its questions, every attempt so far, and the open one."""
+    """A quiz in progress: its questions, every attempt so far, and the unfinished attempt."""
 
     quiz: Quiz
     tries: Tries
@@ -33,12 +34,12 @@ class Sitting:
 
     @property
     def open_questions(self) -> tuple[QuizQuestion, ...]:
-        """Return the questions that have no answer yet."""
+        """Return the questions without an answer."""
         return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
 
 
 def the_quiz(folders: CourseFolders) -> Quiz:
-    """Return the quiz of the course. Raises MissingError if there is none, ManifestError if the quiz has errors."""
+    """Return the quiz of the course. Raises MissingError if there is no quiz, ManifestError if it has errors."""
     quiz = read_quiz(folders.modules)
     if quiz is None:
         raise MissingError("this course has no quiz", hint=f"write one: {folders.modules / FILE}")
@@ -51,7 +52,7 @@ def read_tries(paths: WorkspacePaths) -> Tries:
 
 
 def sit(context: Context, *, is_retry: bool = False) -> Sitting | None:
-    """Return the open attempt, or a new one if none is open; None if one is finished and `is_retry` is false."""
+    """Return the unfinished attempt, or a new attempt. Return None if an attempt is finished and `is_retry` is false."""
     quiz, tries = the_quiz(context.folders), read_tries(context.paths)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
@@ -62,10 +63,10 @@ def sit(context: Context, *, is_retry: bool = False) -> Sitting | None:
 
 
 def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
-    """Store answers, and return their results. The attempt ends with its last answer. An answer cannot be changed.
+    """Store answers, and return their results. The attempt ends with its last answer. No answer can be changed.
 
-    Raises UnknownName; UsageError if an answer does not fit the kind of its question, if the question was answered before, or
-    if the attempt is over. Nothing is then stored.
+    Raises UnknownName, or UsageError if an answer does not fit its question, if the question was answered before, or if the
+    attempt is over. Nothing is then stored.
     """
     by_id = {question.id: question for question in sitting.quiz.questions}
     results: list[AnswerResult] = []
@@ -74,7 +75,7 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
             if name not in by_id:
                 raise UnknownName("question of the quiz", name, by_id)
             if name in sitting.open.answers:
-                raise UsageError(f"{name} was answered in this attempt already", hint="gpucourse quiz asks the others")
+                raise UsageError(f"{name} was already answered in this attempt", hint="gpucourse quiz asks the others")
             try:
                 results.append(judge_answer(by_id[name], answer))
             except ValueError as error:
@@ -86,14 +87,14 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
 
 
 def give_in(paths: WorkspacePaths, sitting: Sitting) -> None:
-    """End an attempt early. Questions without an answer then count as wrong."""
+    """End an attempt early. Unanswered questions then count as wrong."""
     with _update_try(paths, sitting):
         sitting.open.ended = now_utc()
 
 
 @contextmanager
 def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
-    """Read the attempt from disk, because another terminal may have added answers, and store it after the block has changed
+    """Read the attempt from disk again, because another terminal may have added answers. Store it after the block has changed
     it."""
     with hold_lock(paths.lock("quiz"), "quiz"):
         tries, place = read_tries(paths), len(sitting.tries.tries) - 1
@@ -112,7 +113,7 @@ def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
 
 
 def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
-    """Return the result of every question in one attempt. An answer that the question no longer accepts counts as open."""
+    """Return the result of every question in one attempt. An answer that its question no longer accepts counts as open."""
     answers: list[AnswerResult] = []
     for question in quiz.questions:
         try:
@@ -123,7 +124,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 
 
 def score(context: Context) -> QuizScore | None:
-    """Return the best finished attempt; None if there is no quiz, or no attempt was finished."""
+    """Return the best finished attempt, or None without a quiz or a finished attempt."""
     quiz = read_quiz(context.folders.modules)
     attempts = [attempt for attempt in read_tries(context.paths).tries[-_MAX_TRIES:] if attempt.ended is not None]
     if quiz is None or not attempts:

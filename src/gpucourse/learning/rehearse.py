@@ -1,7 +1,7 @@
-"""`dev check --run`: runs every exercise of a course on simulated nodes, as a learner would, and reports to its author.
+"""`dev check --run`: runs every exercise of a course on simulated nodes, and reports to the course's author.
 
-It runs the real commands, each in a separate process, in a workspace that is removed afterwards: this is how learners will use
-the course. An exercise with a solution must not pass as delivered, and must pass with the solution in its place.
+It runs the commands that learners use, each in a separate process, in a temporary workspace. An exercise with a solution must
+fail as delivered, and must pass with the solution in place.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ class RehearsalPlace:
 
 
 def rehearse(catalog: Catalog, module_ids: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
-    """Run every exercise of these modules (of all, if none is named), one after the other, and yield each result as soon as it
-    is ready.
+    """Run every exercise of the modules in `module_ids` (or of all modules), and yield each result as soon as it is ready.
 
-    Raises UsageError for an unknown module. Whatever happens, nothing keeps running afterwards.
+    Raises UsageError for an unknown module. Nothing keeps running afterwards.
     """
     modules = [catalog.module(module_id) for module_id in module_ids] if module_ids else list(catalog.modules)
     folders = catalog.folders
@@ -119,8 +118,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
-    """Yield what the judges of the learner's parts get wrong: on the delivered file, on each solution, and on each wrong
-    version. Then do the same for the judges of code faults: with the fault, and after each repair."""
+    """Yield the errors of the judges of parts: on the delivered file, on each solution, and on each wrong version. Then yield
+    the errors of the judges of code faults: with the fault, and after each repair."""
     exercises = stage.catalog.folders.exercises
     places = stage.catalog.part_places(module, exercise)
     for part in exercise.yours:
@@ -140,7 +139,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
 
 
 def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """Yield what went wrong in an exercise in which the learner writes nothing: the run, and every check that did not pass."""
+    """Yield what went wrong in the run of an exercise without parts, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
@@ -152,14 +151,13 @@ def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
 
 
 def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
-    """Return the checks of the learner's parts; a solution of a part is not to blame for other checks. Return None if the
-    exercise has another kind of solution, which may affect every check."""
+    """Return the checks of the learner's parts: only these depend on a solution. Return None if the exercise has another kind
+    of solution, which may affect every check."""
     return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
 
 
 def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[str] | None = None) -> list[str]:
-    """Return the checks that need no GPU and did not pass. If they are set, `wanted_verdict` limits the result to one verdict,
-    and `about` to these ids."""
+    """Return the checks that need no GPU and did not pass. `wanted_verdict` limits the result to one verdict, `about` to these ids."""
     open_checks = [
         check
         for check in verdict.get("checks", ())
@@ -172,8 +170,7 @@ def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[st
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the questions that this run does not answer and, unless a part is open, the deliverables that it did not
-    produce."""
+    """Yield the questions that this run does not answer and, unless a part is open, the deliverables that it lacks."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -185,7 +182,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is not a number on simulated nodes; for a GPU, add evidence: gpu"
+                yield f"questions.{question.id}: {path} is no number on simulated nodes; if it needs a GPU, add evidence: gpu"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     for deliverable in exercise.deliverables if whole else ():
@@ -194,12 +191,12 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Return the option for `count` nodes; empty if that is the usual number."""
+    """Return the option for `count` nodes. The result is empty for the usual number."""
     return () if count == usual else ("--nodes", str(count))
 
 
 def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """Return the solutions of the files that a run uses, by the name of the copy that each of them replaces."""
+    """Return the solutions of the files that a run uses, by the name of the file that each replaces."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
     places = stage.catalog.part_places(module, exercise)
     judged_places = [places[part.id] for part in exercise.yours if part.checks]
@@ -208,19 +205,19 @@ def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dic
 
 
 def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
-    """Run a command; return its exit code and its JSON document."""
+    """Run a command. Return its exit code and its JSON document."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
     environment = {**environ, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
     return type_command(environment, *words)
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """Return the full record of the run in a command's JSON document; None if there was no run."""
+    """Return the full record of the run in a command's JSON document, or None without a run."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 
 def _why(document: dict[str, Any]) -> str:
-    """Return what happened, from an error document. If a run failed, this is the failed rank, how it ended, and its last line
+    """Return what happened, from an error document. For a failed run, this is the failed rank, how it ended, and its last line
     of output."""
     if error := document.get("error"):
         return str(error.get("what") or "")

@@ -1,4 +1,4 @@
-"""`report`: the final project, made from the learner's own runs and words. Missing items are named, never invented."""
+"""`report`: the final project, made from the learner's own runs and words. Missing items are named."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GOOD = frozenset({"passed", "not_measured"})
 
 @dataclass(frozen=True, kw_only=True)
 class ReportResult:
-    """The result: the report, and the files that contain it."""
+    """The report, and the files that contain it."""
 
     report: Report
     files: tuple[Path, ...]
@@ -45,7 +45,7 @@ class ReportResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of the comparison: a GPU, or a GPU with a model, and the run that represents it."""
+    """A subject of the comparison: a GPU, or a GPU with a model. `run` represents it."""
 
     record: RunRecord
     metrics: Mapping[str, Any]
@@ -54,9 +54,9 @@ class Subject:
 
 
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
-    """Make the report, and write it in these formats into `deliverables/final/`.
+    """Make the report, and write it to `deliverables/final/` in these formats.
 
-    Raises MissingError if no chapter has a run yet, ManifestError for a plan with errors, StorageError.
+    Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, StorageError.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:
@@ -74,7 +74,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
 
 
 def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | None = None) -> Report:
-    """Return the report from the current runs, and write nothing. `draw` makes its pictures; by default, matplotlib does."""
+    """Return the report from the current runs, without writing it. `draw` draws the pictures; the default uses matplotlib."""
     subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     answers = _answers(context, plan)
@@ -153,7 +153,7 @@ def _chapter(
 
 
 def _value(figure: Figure, subject: Subject) -> object:
-    """Return the figure of one run; None if the run does not have it, or if it is not a number."""
+    """Return the figure of one run, or None if the run does not have it, or if it is not a number."""
     try:
         return values.read(figure.value, {"metrics": subject.metrics})
     except values.Unreadable:
@@ -175,7 +175,7 @@ def _pictures(
 
 
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
-    """Return the text that says on which devices a chart was measured, as under every picture of this course."""
+    """Return the words that name the devices of a chart, as under every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"

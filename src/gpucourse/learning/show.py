@@ -13,8 +13,8 @@ SCREEN = "screen.svg"
 
 
 def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
-    """Return what an exercise still requires, as one sentence each; its questions with the results of their answers; and its
-    signs of progress."""
+    """Return a sentence for each thing that an exercise still requires, the results of its answers, and its signs of
+    progress."""
     evidence = gather(context, exercise, thorough=False, with_prediction=False)
     lines: list[str] = []
     if evidence.trouble:

@@ -17,7 +17,7 @@ from gpucourse.runs import parts
 
 @dataclass(frozen=True, kw_only=True)
 class TriedPart:
-    """One part and its new result. `waited_s` is how many seconds the judge took, including the import of torch."""
+    """One part and its new result. `waited_s` is the time that the judge took in seconds, including the import of torch."""
 
     part: LearnerPart
     file: Path
@@ -26,8 +26,7 @@ class TriedPart:
 
 
 def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
-    """Judge the learner's parts of an exercise, either all parts or those whose files are named, and hand in the parts that are
-    right.
+    """Judge the learner's parts of an exercise, or only the files in `only`, and hand in the right ones.
 
     An unchanged part starts no process. Raises UsageError if the exercise has no part; MissingError if torch is needed but not
     installed.

@@ -1,4 +1,4 @@
-"""`watch`: reports which of the learner's files were saved, as soon as they are fully written."""
+"""`watch`: reports which of the learner's files were saved, as soon as they are complete."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Stamp = tuple[int, int, int]
 
 
 def current(context: Context) -> Exercise:
-    """Return the learner's current exercise: the exercise of the newest run, or else the first. Raises MissingError for a
-    course without exercises."""
+    """Return the learner's current exercise: that of the newest run, otherwise the first. Raises MissingError for a course
+    without exercises."""
     by_id = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
     if not by_id:
         raise MissingError("this course has no exercises", hint="gpucourse list")
@@ -35,7 +35,7 @@ def current(context: Context) -> Exercise:
 
 
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
-    """Return the files to watch for an exercise: the learner's copies of the uploaded files, the parts to write, and the answer
+    """Return the files to watch for an exercise: the learner's copies of the uploaded files, the parts, and the answer
     sheet."""
     module, _ = context.catalog.exercise(exercise.id)
     catalog = context.catalog
@@ -45,15 +45,14 @@ def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]
 
 
 def list_judged_files(context: Context, exercise: Exercise) -> frozenset[Path]:
-    """Return the learner's parts that have a judge: those that `try` judges without a run."""
+    """Return the learner's parts that have a judge, which `try` judges without a run."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     return frozenset(context.paths.exercises / places[part.id] for part in exercise.yours if part.judge)
 
 
 def read_stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
-    """Return the modification time in ns, the size in bytes and the inode of each of these files; missing files are left
-    out."""
+    """Return each file's modification time in ns, size in bytes and inode. Missing files are left out."""
     stamps: dict[Path, Stamp] = {}
     for path in files:
         try:
@@ -73,9 +72,11 @@ def wait_for_saves(
     earlier: dict[Path, Stamp] | None = None,
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
-    """Yield the saved files, each time that some were saved. Wait for a file that is still being written, or is missing for a
-    moment. `earlier` contains the stamps from before. `read_key` waits that many seconds for a key, and returns an empty text
-    if none is pressed; a key is yielded immediately. Ends when `stop` is set."""
+    """Yield the saved files, whenever some were saved and are complete, until `stop` is set.
+
+    `earlier`: the stamps of earlier calls.
+    `read_key`: waits so many seconds for a key. It returns an empty text if no key is pressed. A key is yielded immediately.
+    """
     earlier = look(files) if earlier is None else earlier
     while not stop.is_set():
         if key := read_key(poll_s) if read_key else "":
@@ -95,7 +96,7 @@ def wait_for_saves(
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
-    """Return `file.py:3: what is wrong` for the first of these files that is not valid Python; None if all are valid."""
+    """Return `file.py:3: what is wrong` for the first file that is not valid Python, or None if all are valid."""
     for path in files:
         if path.suffix != ".py":
             continue

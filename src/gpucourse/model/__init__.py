@@ -1,1 +1,2 @@
-"""The course's terms: plain data without input or output. People write the data of `manifest`; the program stores the rest."""
+"""The course's terms as plain data, without input or output. People write the data of `manifest`; the program writes all other
+data."""

@@ -1,4 +1,4 @@
-"""Answers to the questions of an exercise: as the learner wrote them, and how they count."""
+"""Answers to the questions of an exercise: the learner's text, and the credit for it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ AnswerVerdict = Literal["passed", "failed", "error", "not_measured", "kept", "op
 class AnswerResult:
     """One question and its answer.
 
-    `passed` and `failed`: the answer was compared with the key, or with the recording of this learner's run. `error`: the run
-    does not contain what the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or
-    was judged by one. `open`: no answer yet. `share` is the credit: for a judged text, its quality from 0 to 1; for other
-    answers, less with each attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said`
-    is the sentence for the learner, `look_for` describes a good text. `self_judged`: the learner judged this text, which earns
-    nothing.
+    `verdict`: one of six words. `passed` and `failed`: the answer was compared with the key, or with the learner's own run.
+    `error`: the run does not contain the values that the question needs. `not_measured`: the question needs a GPU. `kept`: the
+    answer is free text. `open`: there is no answer yet.
+    `share`: the credit. For free text, it is the judged quality from 0 to 1. For other answers, it falls with each attempt, and
+    is below 0 for a choice that stays wrong.
+    `final`: no further attempt counts.
+    `said`: the sentence that the learner sees.
+    `look_for`: what a good text says.
+    `self_judged`: the learner judged this text, so it earns nothing.
     """
 
     id: str
@@ -36,10 +39,10 @@ class AnswerResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionResult:
-    """A prediction and the run's measurement, both as text with units; `measurement` is empty if it was not measured.
+    """A prediction and the run's measurement, both as text with units; `measurement` is empty if nothing was measured.
 
-    `ratio` is the predicted number divided by the measured number, if both are above 0; `difference` says by how much they
-    differ, or why they could not be compared.
+    `ratio`: the predicted number divided by the measured number, if both are above 0.
+    `difference`: how far apart the two are, or why they could not be compared.
     """
 
     id: str
@@ -54,8 +57,8 @@ class PredictionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempt:
-    """One attempt at a question: `answer` is its text as it was shown, `right` the result at that time, `run` the run that the
-    question refers to."""
+    """One attempt at a question: the `answer` as it was shown, its result `right` at that time, and the `run` that the question
+    is about."""
 
     question: str
     answer: str
@@ -66,7 +69,7 @@ class AnswerAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempts:
-    """`attempts.json`: every answer that was given to the choice and number questions of one exercise, oldest first."""
+    """`attempts.json`: every answer to the choice and number questions of one exercise, oldest first."""
 
     version: int = 1
     exercise: str
@@ -75,7 +78,7 @@ class AnswerAttempts:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """A person's judgement on one free text. `answer_sha256` is the digest of exactly the text that was judged."""
+    """One person's judgement of one free text. `answer_sha256` is the digest of exactly the judged text."""
 
     question: str
     share: float
@@ -87,7 +90,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """Every judgement on the answers to one exercise, oldest first; the newest judgement of the current text counts."""
+    """All judgements of the answers to one exercise, oldest first. The newest judgement of the current text counts."""
 
     version: int = 1
     exercise: str

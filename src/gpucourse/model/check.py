@@ -1,4 +1,4 @@
-"""A check of a manifest: one promise about a run, as data."""
+"""The checks of a manifest, as data. A check states a condition on a run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gpucourse.model.fields import Expression, Scalar, Slug, Strict, Text
 
 
 class Check(Strict):
-    """One promise about a run, as data: a value read from the evidence, and one comparison.
+    """One condition on a run: a value from the evidence, and a comparison.
 
-    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects every
-    element, and min, max, median, last, count or sum makes one number of it. Besides the fields here, a check has one more key,
-    the name of its kind (`check_kinds`). The value of that key is the operand: another such path (`equals: plan.world_size`), a
-    number, a word, true or false. `when_open` is for a part that the learner may leave open: the script then writes null, and
-    this text is shown in place of a verdict.
+    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`. A path through a list collects the
+    value of every element; min, max, median, last, count or sum turns these values into one number. A check also has exactly
+    one key that is the name of its kind (`check_kinds`). The value of that key is the operand: a path (`equals:
+    plan.world_size`), a number, a word, true or false. `when_open` is for a part that the learner may leave open: the script
+    then writes null, and the result shows this text.
     """
 
     id: Slug = Field(description="its name, which parts and messages use")
@@ -39,14 +39,14 @@ class Check(Strict):
     tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
     unit: str = Field(default="", description="the unit of the value")
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a GPU can give the value")
-    when_open: Text | None = Field(default=None, description="what to say, instead of an error, if the value is null")
+    when_open: Text | None = Field(default=None, description="the text to show, instead of an error, if the value is null")
     hint: Text = Field(description="where to look if it does not hold")
 
     _comparison: tuple[str, Scalar] = PrivateAttr()
 
     @property
     def comparison(self) -> tuple[CheckKind, Scalar]:
-        """Return the kind of this check, and its operand."""
+        """Return the kind of this check, and the operand."""
         name, operand = self._comparison
         return check_kinds()[name], operand
 
@@ -68,7 +68,7 @@ class Check(Strict):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the schema with a key for each kind; a check has one of them."""
+        """Return the schema with a key for each kind. A check has exactly one of these keys."""
         reference = handler(core_schema)
         schema = handler.resolve_ref_schema(reference)
         for kind in check_kinds().values():
@@ -78,7 +78,7 @@ class Check(Strict):
 
 
 class OwnChecks(Strict):
-    """The file of --checks: the checks of a learner's own script, written as in a manifest."""
+    """The file of --checks: the checks of a learner's own script, in the form of a manifest."""
 
     checks: tuple[Check, ...] = Field(min_length=1)
 
@@ -113,7 +113,8 @@ def _operand_errors(operands: dict[str, Any], data: dict[str, Any]) -> Iterator[
 
 @cache
 def _operand_type(name: str) -> TypeAdapter[Any]:
-    """Return the type of one kind's operand. It is cached, because making it takes longer than reading a whole check."""
+    """Return the type of one kind's operand. The result is cached, because building it takes longer than reading a whole
+    check."""
     return TypeAdapter(check_kinds()[name].operand)
 
 
@@ -127,7 +128,7 @@ def _repeat_error(detail: Any, *place: str) -> InitErrorDetails:
 
 
 class RepeatedValue(Strict):
-    """A value that must be the same when the run is repeated with the same parameters and seed."""
+    """A value that must not change when the run is repeated with the same parameters and seed."""
 
     value: Expression = Field(description="a path such as metrics.loss_after, to one value or a list")
     tolerance_percent: float = Field(default=0.0, ge=0, le=100, description="how far off it may be, in percent")

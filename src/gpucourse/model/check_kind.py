@@ -1,7 +1,7 @@
 """Kinds of checks: one entry of `_KINDS` each.
 
 A kind is one way to compare a value with the operand in the manifest. Manifests, their JSON Schema, the lint, verdicts and
-screens all look up kinds here, so that a new kind needs only one new entry.
+screens look kinds up here, so a new kind needs only a new entry.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ def _any_operand(_operand: Scalar) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckKind:
-    """One kind of check. `name` is its key in a manifest, `words` the text before the operand ("at least").
+    """One kind of check.
 
-    `operand` is the type that pydantic checks the operand against; `find_objection` returns any other objection to an operand,
-    or None. If the operand is a path into the evidence, its value replaces it before the comparison. `holds` accepts the value,
-    the operand and the tolerance, and returns None if the first two cannot be compared, which never counts as passed. Numbers
-    that are not finite fail without a call of `holds`. `tolerance` says whether a check of this kind may have one.
+    `name`: its key in a manifest.
+    `words`: the text before the operand ("at least").
+    `operand`: the type of the operand, which pydantic checks. A path into the evidence is replaced by its value before the
+    comparison.
+    `holds`: compares the value with the operand, within the tolerance. It returns None if the two cannot be compared; the check
+    then does not pass. It is not called for numbers that are not finite: these always fail.
+    `tolerance`: whether a check of this kind may have a tolerance.
+    `find_objection`: returns any other reason against an operand, or None.
     """
 
     name: str
@@ -39,7 +43,7 @@ class CheckKind:
 
 
 def number_kind(name: str, words: str, description: str, compare: Callable[[float, float], bool]) -> CheckKind:
-    """Return a kind that compares two numbers. Its operand is a number, or a path to one."""
+    """Return a kind that compares two numbers. The operand is a number or a path to a number."""
 
     def holds(observed: object, expected: object, _tolerance: float) -> bool | None:
         return compare(observed, expected) if is_number(observed) and is_number(expected) else None
@@ -78,6 +82,6 @@ _KINDS = (
 
 @cache
 def check_kinds() -> dict[str, CheckKind]:
-    """Return all kinds by their names. The process has only this one dictionary, so a kind that is added to it is known
-    everywhere from then on."""
+    """Return all kinds by their names. All callers share this one dictionary, so a kind that is added to it is available
+    everywhere."""
     return {kind.name: kind for kind in _KINDS}

@@ -1,4 +1,4 @@
-"""The terms of the cloud target: what a lab needs, what it costs, what exists, what went wrong. Money is Decimal USD."""
+"""The data of the cloud target: a lab's needs, prices, existing resources and failures. Amounts of money are Decimal USD."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One check before anything is built. `unknown`: the check could not be made, which is not the same as `ok`.
+    """One check before anything is built. `unknown` means that the check could not be made; this is not `ok`.
 
-    `mend` is the command or the page that helps if it fails. `kind` is for the program's decisions; `what` is only for people.
+    `mend`: the command or the page that helps if the check fails.
+    `kind`: a word for the program's decisions; `what` is only for people.
     """
 
     what: str
@@ -53,10 +54,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The meaning of an AWS error for the learner. `code` and `message` are AWS's own words.
+    """An AWS error, explained for the learner. `code` and `message` are AWS's own words.
 
-    `tell` says what is wrong, and `cure` what to type or open. `suggested` are the zones that AWS itself recommends; `action`
-    is the missing permission, if the message names it.
+    `tell`: what is wrong.
+    `cure`: what to type or open.
+    `suggested`: the zones that AWS itself recommends.
+    `action`: the missing permission, if AWS's message names it.
     """
 
     kind: FailureKind
@@ -69,14 +72,17 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether another zone may help, or another type after the last zone. Every other failure is final."""
+        """Return whether another zone, or another type after the last zone, may help. Every other failure is final."""
         return self.kind in {"capacity", "zone"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance in the table of hardware. `quota` maps each market to the quota's code. `retired` says why AWS no
-    longer offers the type; empty if AWS does."""
+    """One type of instance in the table of hardware.
+
+    `quota`: the quota's code for each market.
+    `retired`: why AWS no longer offers the type. It is empty if AWS still does.
+    """
 
     name: str
     vcpus: int
@@ -89,9 +95,10 @@ class InstanceType:
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """A number of instances of one type in a lab. `spot` says whether they are bought on the lab's market (a head is not).
+    """A number of instances of one type in a lab.
 
-    `disk_mb_s` is the throughput of each root disk in MB/s, as terraform/modules/node sets it.
+    `spot`: whether they are bought on the lab's market. The head never is.
+    `disk_mb_s`: throughput of each root disk in MB/s, as terraform/modules/node sets it.
     """
 
     instance_type: str
@@ -101,15 +108,15 @@ class Machines:
     spot: bool = True
 
     def market(self, market_name: Market) -> Market:
-        """Return the market on which these machines are bought if the lab uses `market_name`."""
+        """Return the market for these machines in a lab that uses `market_name`."""
         return market_name if self.spot else "on-demand"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """The needs of one module's lab: its machines, its shared storage in GiB, and the usual duration of the module in hours.
+    """The needs of one module's lab: its machines, its shared storage in GiB, and how many hours the module usually takes.
 
-    `smaller` is the type, with fewer vCPUs, that its nodes may have instead; empty if there is none.
+    `smaller` is a type with fewer vCPUs that also suffices for the nodes. It is empty if there is no such type.
     """
 
     module: str
@@ -120,14 +127,14 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """Return the same lab with other nodes: another `instance_type` or another `count`. A head does not change."""
+        """Return the same lab with other nodes: another `instance_type` or another `count`. The head stays unchanged."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """One vCPU quota of a region, and how much of it the course needs. A number is None if it could not be looked up."""
+    """One vCPU quota of a region, and how much of it the course needs. A number that could not be looked up is None."""
 
     code: str
     name: str
@@ -141,13 +148,13 @@ class Quota:
 
     @property
     def free(self) -> int | None:
-        """Return how many vCPUs can still be started; None if that is not known."""
+        """Return how many more vCPUs can be started, or None if that is not known."""
         return None if self.limit is None or self.used is None else max(0, self.limit - self.used)
 
     @property
     def enough(self) -> bool | None:
-        """Return whether the quota covers the need; None if that is not known. If the limit is below the need, that decides
-        it."""
+        """Return whether the quota covers the need, or None if that is not known. A limit below the need is enough to return
+        False."""
         if self.limit is not None and self.limit < self.needed:
             return False
         return None if self.free is None else self.free >= self.needed
@@ -155,7 +162,8 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRequest:
-    """A request for a higher quota, as AWS reports it. `status` is AWS's word; CASE_CLOSED does not mean granted."""
+    """A request for a higher quota, as AWS reports it. `status` is AWS's word: CASE_CLOSED does not mean that it was
+    granted."""
 
     code: str
     region: str
@@ -168,21 +176,21 @@ class QuotaRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Offers:
-    """The zones of a region in which each of the wanted types is offered. Local zones are left out."""
+    """The zones of a region that offer each of the requested types. Local zones are left out."""
 
     region: str
     by_type: dict[str, frozenset[str]]
     zones: tuple[str, ...]
 
     def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
-        """Return the names of the zones that offer all of `types`; by default, all wanted types."""
+        """Return the names of the zones that offer all of `types`; by default, all requested types."""
         type_names = types if types is not None else frozenset(self.by_type)
         return tuple(zone for zone in self.zones if all(zone in self.by_type.get(kind, frozenset()) for kind in type_names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """One attempt at building a lab: the type, the zone, and whether its nodes are to be close together."""
+    """One attempt at building a lab: the type, the zone, and whether the nodes must be close together."""
 
     zone: str
     instance_type: str
@@ -191,8 +199,12 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """The current state of one instance at AWS. `ended` is when it stopped or ended, if AWS still reports it. `reason` is AWS's
-    explanation, and `reason_code` AWS's code for it (`Client.UserInitiatedShutdown`)."""
+    """The current state of one instance at AWS.
+
+    `ended`: when it stopped or was terminated, if AWS still reports that.
+    `reason`: AWS's explanation.
+    `reason_code`: AWS's code for the explanation (`Client.UserInitiatedShutdown`).
+    """
 
     id: str
     node: str
@@ -219,10 +231,11 @@ class CloudInstance:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudResource:
-    """A resource in the account with the course's tags. `remove` is the exact command with which a person can remove it.
+    """A resource in the account with the course's tags.
 
-    `seen` is False if AWS did not let us look for this kind; `remove` is then the command that looks for it. `note` says why it
-    could not be removed.
+    `remove`: the exact command with which a person can remove it.
+    `seen`: False if AWS did not let us look for this kind; `remove` is then the command that looks for it.
+    `note`: why it could not be removed.
     """
 
     kind: str
@@ -238,14 +251,14 @@ class CloudResource:
 
     @property
     def leftover(self) -> Leftover:
-        """Return the resource in the form that a receipt uses."""
+        """Return the resource as a leftover, as in a receipt."""
         place = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=place, remove=self.remove)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sibling:
-    """A type that is used if the requested type is sold out, and the price of the lab with it, in USD per hour."""
+    """A type to use if the requested type is sold out, and the lab's price with that type in USD per hour."""
 
     instance_type: str
     usd_per_hour: Decimal
@@ -253,7 +266,7 @@ class Sibling:
 
 @dataclass(frozen=True, kw_only=True)
 class Idle:
-    """The last report of a node's idle agent; times are seconds since 1970. `ends_at` is None while the node is in use."""
+    """The last report of a node's idle agent. Times are in seconds since 1970; `ends_at` is None while the node is in use."""
 
     node: str
     seen_at: float

@@ -1,5 +1,5 @@
-"""The record of a stack. It is written before anything is created, and dropped only after a leak scan has proved that nothing
-is left."""
+"""The record of a stack. It is written before anything is created. It is dropped only after a leak scan has found nothing
+left."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-"""Variables that make NCCL use ordinary sockets. Otherwise it would look for EFA, then InfiniBand, and complain about each."""
+"""Variables that make NCCL use ordinary sockets. Without them, NCCL looks for EFA and InfiniBand, and complains about each."""
 
 Phase = Literal["creating", "ready", "failed", "destroying"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementAttempt:
-    """A place where a lab could not be built: the error's code and the sentence that was shown."""
+    """A place where a lab could not be built, with the error's code and the sentence that was shown."""
 
     zone: str
     instance_type: str
@@ -27,7 +27,7 @@ class PlacementAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """The part of the budget that is set aside for a lab that is about to cost more: USD per hour, until a given time (ISO
+    """A part of the budget, set aside for a lab that is about to cost more. It is in USD per hour, until a given time (ISO
     8601, UTC)."""
 
     usd_per_hour: str
@@ -38,9 +38,10 @@ class Reservation:
 class Cloud:
     """The place of a lab in the cloud, and its deadline. Times are ISO 8601 in UTC; prices are USD as text.
 
-    `placement_group` says whether one was requested; AWS may have had no room for it. `backstop` says what is wrong with the
-    scheduled termination outside the nodes (empty: it is armed). `tried` lists the places that failed before. `reservation` is
-    set while a command starts the lab or gives it more time.
+    `placement_group`: whether one was requested. AWS may have had no room for it.
+    `backstop`: what is wrong with the scheduled termination outside the nodes. It is empty if that is armed.
+    `tried`: the places where building the lab failed before.
+    `reservation`: set while a command starts the lab or extends its time.
     """
 
     account: str = ""
@@ -64,15 +65,17 @@ class Cloud:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """One module's lab: the part of its record that is the same on every target; each target's class below adds the rest.
+    """One module's lab: the part of its record that all targets share. Each target's class below adds the other fields.
 
-    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if there
-    is one. `lacks` names what is missing in comparison with other labs of its kind, and what to type to get it; empty if
-    nothing is missing. The program reads these properties of a lab, and never compares the name of its target.
+    `uid`: marks every process and resource of the lab.
+    `shared`: the folder that all machines of the lab share, if there is one.
+    `lacks`: what this lab lacks in comparison with other labs of its kind, and what to type to get it.
 
-    These are set for a whole class, not for one record: `costs` says whether the lab costs money while it exists.
-    `uses_existing_machines` says whether its machines existed before the lab, so that the program cannot choose their number or
-    the setup of their cluster. `nccl` contains the environment variables that NCCL needs for the network between its nodes.
+    The program reads these properties and never compares the name of a target. A class sets these three for all its records:
+    `costs`: whether the lab costs money while it exists.
+    `uses_existing_machines`: whether the machines existed before the lab. The program then cannot choose their number or set up
+    their cluster.
+    `nccl`: environment variables that NCCL needs on the network between the nodes.
     """
 
     costs: ClassVar[bool] = False
@@ -99,17 +102,17 @@ class Deployment:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return the lab's nodes; empty before they exist."""
+        """Return the lab's nodes. The result is empty before they exist."""
         return self.inventory.nodes if self.inventory else ()
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether its nodes are simulated, so that nothing on them is evidence of what a GPU does."""
+        """Return whether its nodes are simulated. Simulated nodes give no evidence of what a GPU does."""
         return self.inventory is not None and any(node.is_simulated for node in self.inventory.nodes)
 
     @property
     def up(self) -> bool:
-        """Return whether, according to the record, runs can use the lab."""
+        """Return whether runs can use the lab, according to its record."""
         return self.inventory is not None and self.phase in {"ready", "failed"} and not self.is_stopped
 
     @property
@@ -119,45 +122,46 @@ class Deployment:
 
     @property
     def flag(self) -> str:
-        """Return the option that `deploy` and `destroy` need for this lab's target, with a space before it; empty if they need
-        none."""
+        """Return the option that `deploy` and `destroy` need for this target, with a leading space, or an empty text if they
+        need none."""
         return f" --target {self.target}"
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether its machines were stopped on purpose and can be started again."""
+        """Return whether its machines were stopped on purpose, so that they can be started again."""
         return self.cloud is not None and self.cloud.stopped
 
     @property
     def gpu(self) -> str:
-        """Return the GPU chosen for the lab, or the substitute if that GPU was sold out; empty if none was chosen."""
+        """Return the GPU of the lab: the chosen one, or its substitute if it was sold out. Return an empty text if none was
+        chosen."""
         return self.cloud.gpu if self.cloud else ""
 
     @property
     def expires(self) -> str | None:
-        """Return when the lab ends by itself, as ISO 8601 in UTC; None if it does not."""
+        """Return when the lab ends by itself (ISO 8601, UTC), or None."""
         return self.cloud.expires if self.cloud else None
 
     @property
     def ports(self) -> list[int]:
-        """Return the SSH ports of its nodes; empty before they are known."""
+        """Return the SSH ports of its nodes. The result is empty before they are known."""
         return [node.port for node in self.inventory.nodes] if self.inventory else []
 
     @property
     def link(self) -> str:
-        """Return the speed that the lab set for the network between its nodes; empty if it set none."""
+        """Return the speed that the lab set for the network between its nodes, or an empty text if it did not set one."""
         return ""
 
     @property
     def has_slurm(self) -> bool:
-        """Return whether the lab itself set up a Slurm cluster that commands must wait for."""
+        """Return whether the lab itself set up a Slurm cluster. Commands then wait for the cluster."""
         return False
 
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """The options of simulated nodes: Slurm or none, the speed of their network, the folder of unpacked packages, and whether
-    Slurm's daemons run side by side on this computer."""
+    """The options of simulated nodes: with or without Slurm, network speed, folder of unpacked packages, Slurm's daemons side
+    by side."""
 
     scheduler: str = ""
     link: str = ""
@@ -179,17 +183,17 @@ class LocalDeployment(Deployment):
 
     @property
     def flag(self) -> str:
-        """Return an empty text: simulated nodes are the default target."""
+        """Return an empty text, because simulated nodes are the default target."""
         return ""
 
     @property
     def link(self) -> str:
-        """Return the link that was requested: `1gbit`, or `1gbit,2ms`."""
+        """Return the requested link: `1gbit`, or `1gbit,2ms`."""
         return self.variables.link
 
     @property
     def has_slurm(self) -> bool:
-        """Return whether the lab has a head with Slurm in addition to the requested number of nodes."""
+        """Return whether the lab has a Slurm head in addition to its nodes."""
         return self.variables.scheduler == "slurm"
 
 
@@ -206,7 +210,7 @@ class AwsDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class HostsVariables:
-    """The machines, in the form that the learner typed."""
+    """The machines, as the learner typed them."""
 
     hosts: list[str] = field(default_factory=list)
 
@@ -239,15 +243,15 @@ _CLASSES: dict[str, type[Deployment]] = {
 
 
 def deployment_class(target: object) -> type[Deployment]:
-    """Return the class of the record of a lab on that target; the common class if the target needs no other."""
+    """Return the record class for labs on that target."""
     return _CLASSES.get(target, Deployment) if isinstance(target, str) else Deployment
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHealth:
-    """The health of a node: whether it answers right now. If it does not, `detail` says what was seen.
+    """The health of a node. If the node does not answer now, `detail` says what was seen.
 
-    `known` is False if no answer came; the node then does not count as healthy either.
+    `known` is False if no answer came. The node then does not count as healthy.
     """
 
     node: str
@@ -268,11 +272,12 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """The results of one destroy: what existed, what was removed, what the leak scan found afterwards, and what is still left.
-    `forgotten` is what may be left on machines that could not be checked.
+    """The result of one destroy: what existed, what was removed, what the leak scan then found, and what is still left.
 
-    In the cloud, `regions` are the regions that were scanned, `ended` are the nodes that had ended by themselves (and why), and
-    `cost_usd` is the cost of the stack over its whole life, from the ledger.
+    `forgotten`: what may be left on machines that could not be checked.
+    `regions`: the regions that were scanned, in the cloud.
+    `ended`: the nodes in the cloud that had ended by themselves, each with the reason.
+    `cost_usd`: the total cost of the stack in the cloud, from the ledger.
     """
 
     version: int = 1

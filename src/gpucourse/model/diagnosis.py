@@ -1,4 +1,4 @@
-"""The failure coach's diagnosis of a run: which known symptom it shows, on which rank, in which lines, and what to do next."""
+"""The coach's diagnosis of a run: the known symptom, the rank, the lines of the logs, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuote:
-    """A line of a log, unchanged; `rank` is None for the launcher of that node. `where` is the script's line that the preceding
-    traceback points to, such as `train.py, line 12`; empty if there is no traceback."""
+    """A line of a log, unchanged.
+
+    `rank`: None for the launcher of that node.
+    `where`: the line of the script that the traceback above names, such as `train.py, line 12`. It is empty without a
+    traceback.
+    """
 
     node: str
     rank: int | None
@@ -20,8 +24,11 @@ class LogQuote:
 class Diagnosis:
     """One symptom that was recognised.
 
-    `symptom` is its stable word, `why` explains it in the words of the lesson, `next` is the command to type (or what to
-    change, if no command does it), `ranks` and `nodes` are where it occurs, `seen` the lines by which it was recognised.
+    `symptom`: its stable word.
+    `why`: the explanation, in the words of the lesson.
+    `next`: the command to type, or what to change if no command helps.
+    `ranks` and `nodes`: where the symptom occurred.
+    `seen`: the lines that show it.
     """
 
     symptom: str
@@ -35,8 +42,11 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
-    """A rank that was still running and had printed nothing for `seconds`. `doing` is what its process was seen doing:
-    stopped, computing, waiting, not started, or empty if that could not be determined; `last` is its last line."""
+    """A running rank that had printed nothing for `seconds`.
+
+    `doing`: what its process was doing: stopped, computing, waiting or not started. It is empty if that is not known.
+    `last`: the last line that it printed.
+    """
 
     node: str
     rank: int

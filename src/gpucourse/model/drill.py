@@ -1,4 +1,4 @@
-"""Break drills: a fault that is injected into a run on purpose, and the learner's diagnosis."""
+"""Break drills: a fault injected on purpose, and the learner's diagnosis."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class InjectedFault:
-    """The fault injected into a run. It is never shown before the learner finds it. `rank` is the rank with the fault; None if
-    all ranks have it."""
+    """The fault injected into a run. Learners see it only after they find it. `rank` is the rank with the fault, or
+    None if all ranks have it."""
 
     version: int = 1
     run: str
@@ -57,8 +57,7 @@ class CodeDiagnosis:
 
 @dataclass(kw_only=True)
 class CodeDrill:
-    """One fault in a copy of an exercise. `run` is the run that measured with the fault, and `repaired` the run of the repaired
-    copy."""
+    """A fault in a copy of an exercise. `run` measured with the fault, `repaired` is the run of the repaired copy."""
 
     fault: str
     run: str
@@ -68,7 +67,7 @@ class CodeDrill:
 
 @dataclass(kw_only=True)
 class CodeDrills:
-    """All copies of an exercise, newest last. Only the newest is still in the workspace."""
+    """The drills of an exercise, newest last. Only the newest copy is still in the workspace."""
 
     version: int = 1
     exercise: str

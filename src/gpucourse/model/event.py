@@ -1,4 +1,4 @@
-"""The events that commands report to a watcher while they work. `cli` and `ui` show them; nothing below these prints."""
+"""The events that commands report to a watcher while they work. Only `cli` and `ui` show them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the work began or ended (`seconds` is None until it ends). `name` is unique within one command. `silence`
-    describes what happens before the first line of a log, if that takes a while."""
+    """A stage of the work began or ended.
+
+    `seconds`: None until the stage ends.
+    `name`: unique within one command.
+    `silence`: explains why the log may stay empty for a while.
+    """
 
     name: str
     text: str
@@ -57,8 +61,11 @@ class NodeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class LogBytes:
-    """A piece of a rank's log, unchanged and already on disk. `rank` is None for the launcher's own output. `scheduled`: the
-    run uses Slurm; output without a rank then comes from a job, or reports on the jobs."""
+    """A piece of a rank's log, unchanged and already on disk.
+
+    `rank`: None for the launcher's own output.
+    `scheduled`: the run uses Slurm. Output without a rank then comes from a job, or is about the jobs.
+    """
 
     node: str
     rank: int | None
@@ -77,7 +84,7 @@ class RankEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class SilentRanks:
-    """The watcher follows a run from now on. `ranks` lists, for each node, the ranks that have printed nothing yet."""
+    """A watcher begins to follow a run. `ranks` lists the ranks of each node that have printed nothing yet."""
 
     ranks: Mapping[str, Sequence[int]]
 
@@ -91,8 +98,8 @@ def ignore_event(_event: Event) -> None:
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """Return a watcher that adds a label to every event and passes it to `watch`, because tasks that run side by side have
-    nodes and resources with the same names. `stages` says whether stages get the label, too."""
+    """Return a watcher that labels every event before passing it to `watch`. Tasks that run side by side have nodes and
+    resources with the same names. `stages` says whether stages are labelled too."""
 
     def tell(event: Event) -> None:
         if isinstance(event, ResourceEvent):
@@ -109,8 +116,8 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Report the block to the watcher: its start, its end with the seconds, and whether it failed. If the user interrupts the
-    block, no end is reported, because its work may continue."""
+    """Report the start of the block, and then its end, duration and success. An interrupted block has no end, because its work
+    may go on."""
     watch(Stage(name=name, text=text, silence=silence))
     start_s, ok, is_left = time.monotonic(), False, False
     try:

@@ -1,6 +1,6 @@
-"""The building blocks of manifests: the strict base class of all their classes, and the types of their values.
+"""The building blocks of manifests: a strict base class, and the types of values.
 
-Each type also has a JSON Schema, so that an editor can check what this program checks.
+Each type also has a JSON Schema, so that an editor checks the same rules as this program.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not emp
 
 
 class Strict(BaseModel):
-    """The base of all manifest classes. It accepts no unknown keys and converts nothing: a number in quotes is not a number.
-    Lists become tuples."""
+    """The base of all manifest classes. It accepts no unknown keys and converts no values, except lists to tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -61,7 +60,7 @@ class Strict(BaseModel):
 
 
 def check_choice(word: str, choices: Iterable[str]) -> str:
-    """Return the word if it is one of `choices`; otherwise raise the same error as a Literal."""
+    """Return the word if it is one of `choices`. Otherwise raise the error that a Literal would raise."""
     names = list(choices)
     if word not in names:
         *first, last = map(repr, names)
@@ -136,18 +135,18 @@ EVIDENCE = ("metrics", "plan", "run")
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether the text can be stored. Typed text may contain bytes that are not UTF-8."""
+    """Return whether the text can be stored as UTF-8. Typed text may contain other bytes."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_evidence(text: str) -> bool:
-    """Return whether `text` names a value in the evidence, by a path that begins with metrics, plan or run."""
+    """Return whether `text` is a path to a value in the evidence, which begins with metrics, plan or run."""
     match = EXPRESSION.match(text)
     return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether the value is a number; true and false are not."""
+    """Return whether the value is a number. True and false are not numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

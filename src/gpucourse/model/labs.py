@@ -1,4 +1,4 @@
-"""The labs of a module, one for each target: the `lab` of a manifest."""
+"""The labs of a module, one for each target: the key `lab` of a manifest."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ AnyLab = TypeVar("AnyLab", "Lab", "AwsLab")
 
 
 class Lab(Strict):
-    """Simulated nodes: a Terraform stack of `terraform/stacks` and the number of nodes."""
+    """Simulated nodes: a folder of `terraform/stacks` and the number of nodes."""
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
-    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most that a learner may ask for")
+    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that a learner may request")
 
     @model_validator(mode="after")
     def _check_order(self) -> Lab:
@@ -34,7 +34,7 @@ class Lab(Strict):
 
 
 class AwsLab(Strict):
-    """A stack on AWS: the number of its machines, their GPU and size, and what else costs money."""
+    """A stack on AWS: the number of machines, their GPU and size, and other things that cost money."""
 
     template: Slug = Field(description="the folder in terraform/stacks")
     gpu: GPU = Field(default_factory=lambda: hardware().choices[0])
@@ -49,7 +49,7 @@ class AwsLab(Strict):
         description="a size with fewer vCPUs that is enough, offered if the quota allows no more (`deploy --size`)",
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
-    max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
+    max_nodes: int = Field(default=8, ge=1, le=8, description="the most nodes that a learner may request")
     min_nodes: int | None = Field(
         default=None, ge=1, le=8, description="the fewest that are enough if the quota allows no more; by default, as `nodes`"
     )
@@ -72,8 +72,8 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The lab of a module, one for each target. With the scheduler Slurm, the lab also has a head, which is not counted in
-    `nodes`."""
+    """The labs of a module, one for each target. With the scheduler Slurm, a lab has an additional head, which `nodes` does not
+    count."""
 
     scheduler: Literal["slurm"] | None = Field(
         default=None, description="slurm: the nodes are a Slurm cluster, with a head in front of them"

@@ -1,5 +1,4 @@
-"""Launchers by name, with the traits that manifests, records and screens look up. The interface that plans a run is in
-`launch/launcher.py`."""
+"""Launchers by name, with the traits that manifests, records and screens look up. `launch/launcher.py` plans runs."""
 
 from __future__ import annotations
 
@@ -18,13 +17,17 @@ LAUNCHERS = {
 
 
 class LauncherTraits:
-    """The traits of a launcher. `title` says in a few words what it starts.
+    """The traits of a launcher.
 
-    `one_process`: it starts one process on each node, however many GPUs that has. `starts_ranks`: the processes that it starts
-    are the ranks of one world, whose size is the plan's. `can_restart`: it may start all of them again after one has failed.
-    `drills`: the faults that can be injected into its runs. `packages`: what it needs in the nodes' Python. `by_slurm`: it runs
-    on a cluster with Slurm, which chooses the nodes. `takes_batch_files`: a learner's own file for sbatch can be handed to it.
-    `is_terminal`: it opens a terminal for the learner; only an exercise can ask for that.
+    `title`: a few words on what it starts.
+    `one_process`: it starts one process per node, regardless of the number of GPUs.
+    `starts_ranks`: its processes are the ranks of one world, whose size is in the plan.
+    `can_restart`: it can start all processes again after one has failed.
+    `drills`: the faults that can be injected into its runs.
+    `packages`: the packages that it needs in the nodes' Python.
+    `by_slurm`: it runs on a Slurm cluster, which chooses the nodes.
+    `takes_batch_files`: it can run a learner's own file for sbatch.
+    `is_terminal`: it opens a terminal for the learner. Only an exercise can use it.
     """
 
     title = ""
@@ -39,8 +42,7 @@ class LauncherTraits:
 
 
 def find_traits(name: str) -> LauncherTraits:
-    """Return the launcher of that name. A record may name a launcher that this installation does not have; the result then has
-    no traits."""
+    """Return the traits of a launcher. An old or new record may name an unknown launcher; the result then has no traits."""
     if name not in LAUNCHERS:
         return LauncherTraits()
     module, _, kind = LAUNCHERS[name].partition(":")

@@ -1,4 +1,4 @@
-"""The start of an exercise: the `launch` and the `parameters` of a manifest."""
+"""How an exercise starts: the keys `launch` and `parameters` of a manifest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _EXTRAS = {"triton": "kernels"}
 
 
 def advised_extra(package: str) -> str:
-    """Return the extra of gpucourse that installs a package: the usual extra, or another for large packages."""
+    """Return the extra of gpucourse that installs a package. Large packages have a separate extra."""
     return _EXTRAS.get(package, USUAL)
 
 
 def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
-    """Return what to type if an exercise's packages are missing for that Python; `on_this_computer`: it is this computer's
+    """Return what to type if a Python lacks packages of an exercise. `on_this_computer` says that it is this computer's
     Python."""
     extras = sorted({advised_extra(name) for name in packages})
     if on_this_computer and "kernels" in extras and sys.platform == "darwin":
@@ -37,8 +37,8 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 
 class SlurmLaunch(Strict):
-    """The request of a job to Slurm. The parameters that are named here are for the launcher: the script receives no flags for
-    them, except for `array`, whose whole list it receives."""
+    """A job's request to Slurm. The parameters named here are for the launcher. The script receives no flags for them, except
+    for `array`: it receives the whole list."""
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")
     gpus: int = Field(default=1, ge=0, le=16, description="GPUs of each node, as in --gres=gpu:1")
@@ -63,9 +63,12 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 
 class Launch(Strict):
-    """The way in which the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other
-    word is a parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a
-    number or a parameter. Both parameters are only for the launcher: the script receives no flags for them."""
+    """How the script is started.
+
+    `procs_per_node`: a number, a parameter, or `gpu`: one process for each GPU, and one process without a GPU.
+    `restarts`: how often torchrun may start all ranks again after one has failed; a number or a parameter. The script receives
+    no flags for these parameters.
+    """
 
     kind: Annotated[str, AfterValidator(lambda name: check_choice(name, LAUNCHERS)), Field(json_schema_extra=_list_launchers)]
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
@@ -73,10 +76,10 @@ class Launch(Strict):
     max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")
     procs_per_node: ProcsPerNode = Field(
         default="gpu",
-        description="a number, gpu (one for each GPU, one if there is none), or a parameter that says it",
+        description="a number, gpu (one for each GPU, or one without a GPU), or the name of a parameter",
     )
     restarts: Annotated[int, Field(ge=0, le=MAX_RESTARTS)] | Name = Field(
-        default=0, description="how often torchrun may start all ranks again: a number, or a parameter that says it"
+        default=0, description="how often torchrun may start all ranks again: a number, or the name of a parameter"
     )
     timeout: Seconds = Field(default=1800.0, description="how long a run may take; by default 30m")
     collective_timeout: Seconds = Field(
@@ -96,19 +99,19 @@ class Launch(Strict):
 
     @property
     def count_parameter(self) -> str | None:
-        """Return the name of the parameter that sets the number of processes on each node; None if no parameter sets it."""
+        """Return the name of the parameter that sets the number of processes on each node, or None if no parameter sets it."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @property
     def for_launcher(self) -> frozenset[str]:
-        """Return the parameters for which the script receives no flags."""
+        """Return the parameters that only the launcher receives, so that the script has no flags for them."""
         request = self.slurm_request
         names = (self.count_parameter, self.restart_parameter, request.partition, request.jobs, request.at_once)
         return frozenset(name for name in names if name)
 
     @property
     def restart_parameter(self) -> str | None:
-        """Return the name of the parameter that sets how often torchrun may start all ranks again; None if no parameter sets
+        """Return the name of the parameter that sets how often torchrun may start all ranks again, or None if no parameter sets
         it."""
         return self.restarts if isinstance(self.restarts, str) else None
 
@@ -167,7 +170,7 @@ class Parameter(Strict):
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:
-        """Return the type to which the range and the choices apply: for a list, the type of each value."""
+        """Return the type of the values to which the range and the choices apply. For a list, this is the type of its items."""
         return self.each or self.type
 
     @property
@@ -181,12 +184,12 @@ class Parameter(Strict):
         return self.default_for(local=True)
 
     def default_for(self, *, local: bool) -> Scalar:
-        """Return the value that applies if the learner sets none. On simulated nodes this is `local`, if the manifest has
+        """Return the value that applies if the learner sets none. On simulated nodes, this is `local` if the manifest has
         it."""
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:
-        """Return why `value` is not allowed (its type, the range or the choices); None if it is allowed."""
+        """Return why the type, the range or the choices do not allow `value`, or None if it is allowed."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]

@@ -1,6 +1,6 @@
-"""The manifest of a module, which a person writes. Reading is strict: an unknown key, a wrong type or a bad value is an error.
+"""The manifest of a module, which a person writes. An unknown key, a wrong type or a bad value is an error.
 
-The JSON Schema that editors use is generated from these classes (`course.schema`).
+`course.schema` generates the JSON Schema for editors from these classes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ FORMAT = 1
 
 
 class MetricsColumn(Strict):
-    """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
-    leaves out `spare` columns."""
+    """One column of the table that a run shows. `key` is the key in each row. A narrow terminal leaves out `spare` columns."""
 
     key: Name = Field(description="the key in each row")
     title: Text = Field(description="the heading of the column, with the unit")
@@ -49,11 +48,11 @@ class MetricsTable(Strict):
     title: Text = Field(description="the heading above the table")
     rows: Rows = Field(description="the list in the metrics whose elements are the rows, such as metrics.rows")
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
-    main: bool = Field(default=False, description="true: the table in a run's result; if no table is marked, the first")
+    main: bool = Field(default=False, description="true: a run's result shows this table; by default, it shows the first")
 
 
 class Series(Strict):
-    """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
+    """One line or group of bars. `key` is the key in each row; `low` and `high` are the keys of the two ends of its spread."""
 
     key: Name = Field(description="the key in each row that is drawn vertically")
     label: Text = Field(description="its name in the legend")
@@ -68,10 +67,10 @@ class Series(Strict):
 
 
 class Plot(Strict):
-    """A picture of rows of the metrics. Axis titles carry the unit.
+    """A plot of rows of the metrics. Axis titles include the unit.
 
-    `ideal` draws y = first value × x / first x; `ideal_key` draws the ideal value that each row contains. `by` draws a line for
-    each value of that key in the rows.
+    `ideal` draws y = first value × x / first x. `ideal_key` draws the ideal value that each row contains. `by` draws a separate
+    line for each value of that key.
     """
 
     file: FileName = Field(description="the picture's name without an ending: FILE.png and FILE.svg are drawn")
@@ -105,11 +104,10 @@ class Plot(Strict):
 
 
 class LearnerPart(Strict):
-    """A part that the learner writes in one file. The course's judge checks it in a separate process, or checks of the run
-    judge it.
+    """A part that the learner writes in one file. The course's judge, or checks of the run, decide whether it is right.
 
-    The judge is `judges/<file>` next to the exercises' scripts (with the ending .py, even for a file that is not Python), the
-    solution is `solutions/<file>`, and another right solution is `solutions/other/<file>`.
+    The judge is `judges/<file>` next to the exercise's scripts, always with the ending .py. The solution is `solutions/<file>`,
+    and a second solution is `solutions/other/<file>`.
     """
 
     id: Slug = Field(description="its name, which rubrics and messages use")
@@ -125,16 +123,16 @@ class LearnerPart(Strict):
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
     submit: bool = Field(default=False, description="a batch file: once it is correct, run submits it instead of the course's")
     instead_of: Slug | None = Field(
-        default=None, description="an earlier part that it replaces if that one cannot be tried: one of them is enough"
+        default=None,
+        description="an earlier part that this part can replace if the earlier one cannot be tried: one of the two is enough",
     )
 
 
 class CodeFault(Strict):
-    """An error that occurs in real benchmarks: `break --how code` puts it into a copy of the exercise, and the learner finds
-    it.
+    """A typical error in a benchmark. `break --how code` puts it into a copy of the exercise, and the learner finds it.
 
-    `was` occurs once in `file` (the script, or a file that is uploaded with it), and `becomes` replaces it. The judge of the
-    repaired copy is `judges/fault_<id>.py` next to the scripts, with _ in place of each -.
+    `was` is a text that occurs once in `file` (the script, or a file uploaded with it); `becomes` replaces it.
+    `judges/fault_<id>.py`, with _ in place of each -, judges the repaired copy.
     """
 
     id: Slug = Field(description="the word with which a learner names it")
@@ -148,8 +146,8 @@ class CodeFault(Strict):
 
 
 class Deliverable(Strict):
-    """A file that the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if
-    only a run on a GPU produces it."""
+    """A file that the learner hands in. `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` means
+    that only a run on a GPU produces the file."""
 
     title: Text = Field(description="what it is")
     source: RelativePath = Field(
@@ -159,7 +157,7 @@ class Deliverable(Strict):
 
 
 class Exercise(Strict):
-    """One exercise: a script, its parameters, how it starts, and what it must show."""
+    """One exercise: a script, its parameters, its launch, and its checks and questions."""
 
     id: ExerciseId = Field(description='module and number, in quotes: "3.2"')
     title: Text = Field(description="its name in lists")
@@ -170,13 +168,13 @@ class Exercise(Strict):
         default=(), description="what is uploaded with the script: files of its folder or of exercises/shared, or whole folders"
     )
     packages: tuple[Name, ...] = Field(
-        default=("torch",), description="what the script imports; the nodes are checked for it before it starts"
+        default=("torch",), description="packages that the script imports; the nodes are checked for them before it starts"
     )
     programs: tuple[ProgramName, ...] = Field(
         default=(), description="programs that the script starts; the nodes are checked for them before it starts"
     )
     optional_programs: tuple[ProgramName, ...] = Field(
-        default=(), description="programs without which part of the exercise is not measured; the script itself looks for them"
+        default=(), description="programs that only a part of the exercise needs; the script itself looks for them"
     )
     builds_on: tuple[ExerciseId, ...] = Field(
         default=(), description="exercises whose newest measurements are uploaded with it, as earlier-ID-RUN.json"
@@ -212,13 +210,14 @@ class Exercise(Strict):
 
     @property
     def mutation_command(self) -> str:
-        """Return the command that answers a question of the kind `mutation`. CHECK stands for the check that the learner
-        expects to fail."""
+        """Return the command that answers a `mutation` question. CHECK stands for the check that the learner expects to
+        fail."""
         return f"gpucourse run {self.id} --expect-red CHECK"
 
     @property
     def main_table(self) -> MetricsTable | None:
-        """Return the table that a run's result shows: the one marked `main`, or else the first; None if there is no table."""
+        """Return the table that a run's result shows: the one marked `main`, otherwise the first. Return None if there is no
+        table."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Nodes, in the form that every stack provides. The code below the launch plan does not depend on the target that made them."""
+"""Nodes, in the form that every target provides. Code below the launch plan does not depend on the target."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Mode = str
-"""The kind of the nodes of a run, as in its record: SIMULATED, or the name of their target."""
+"""The kind of a run's nodes, as in its record: SIMULATED, or the name of the target."""
 SIMULATED: Mode = "local"
 CERTAIN_OF_GPU = frozenset({"aws", "here"})
-"""The targets whose labs always have a GPU. Machines that existed before may have none."""
+"""The targets whose labs always have a GPU. Existing machines may have none."""
 Role = Literal["head", "worker"]
 
 
 def is_simulated(mode: Mode) -> bool:
-    """Return whether nodes with that mode are simulated, so that a run on them is no evidence of what a GPU does."""
+    """Return whether nodes with that mode are simulated. A run on simulated nodes is no evidence of what a GPU does."""
     return mode == SIMULATED
 
 
@@ -22,13 +22,16 @@ def is_simulated(mode: Mode) -> bool:
 class Node:
     """One machine that answers SSH.
 
-    This computer reaches the node at `address` and `port`, and the other nodes reach it at `private_address`. `python` is the
-    interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`);
-    `other_host_keys` are those of other machines that answer at the same address, as the login nodes of a cluster may do.
-    `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
-    output lead to the node's SSH server (like OpenSSH's ProxyCommand, with %h and %p); it is empty if the node is reached
-    directly. `key` is the private key on this computer for the node; it is empty for the workspace's key. `typed` is the name
-    that the learner typed for their own machine.
+    `address` and `port`: where this computer reaches the node.
+    `private_address`: where the other nodes reach it.
+    `python`: the interpreter on the node that has the course's packages.
+    `host_key`: the node's public SSH key (`ssh-ed25519 AAAA...`).
+    `other_host_keys`: keys of other machines at the same address, such as the login nodes of a cluster.
+    `mode`: decides what counts as evidence. `local` is a simulated node.
+    `proxy`: a command whose standard input and output lead to the node's SSH server, like OpenSSH's ProxyCommand with %h and
+    %p. It is empty if the node is reached directly.
+    `key`: the private key on this computer. It is empty for the workspace's key.
+    `typed`: the name that the learner typed for their own machine.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Return its name in messages: the name that the learner typed, or else its name in the lab."""
+        """Return the node's name in messages: the name that the learner typed, otherwise the name in the lab."""
         return self.typed or self.name
 
     @property
@@ -67,7 +70,7 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """Return the node at which the others meet; the first node if none is marked as the head."""
+        """Return the node where the others meet: the head, or the first node if none is marked as the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:

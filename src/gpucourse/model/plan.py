@@ -1,4 +1,4 @@
-"""The plan of a run, as data: `--dry-run` prints it, and `remote` executes it."""
+"""The plan of a run, as data. `--dry-run` prints it, and `remote` executes it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from gpucourse.model.node import Mode, Node
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
-    """One file for sbatch. `name` is the file's name without `.sbatch`. It is submitted `copies` times, or once as an array of
-    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must succeed before this one starts. `flags`
-    are typed before the file's name, where they override the file's options, and `arguments` after it. `error` is the file's
-    own path for standard error, in sbatch's form (err-%j.txt); empty if standard error goes with standard output. `script` is
-    the name of an uploaded file that is submitted unchanged from the work folder; empty if `text` is submitted."""
+    """One file for sbatch.
+
+    `name`: the file's name without `.sbatch`.
+    `copies`: how often it is submitted.
+    `tasks`: the number of tasks if it is submitted as an array.
+    `numbers`: the numbers of these tasks.
+    `after`: the file whose job must succeed before this one starts.
+    `flags`: words before the file's name. They override the file's options.
+    `arguments`: words after the file's name.
+    `error`: the path for standard error in sbatch's form (err-%j.txt). It is empty if standard error goes to standard output.
+    `script`: an uploaded file that is submitted unchanged from the work folder. It is empty if `text` is submitted.
+    """
 
     name: str
     text: str
@@ -34,18 +41,26 @@ class BatchFile:
 
     @property
     def rows(self) -> int:
-        """Return how many jobs or array tasks the file makes."""
+        """Return how many jobs or array tasks this file creates."""
         return len(self.numbers) or self.tasks or self.copies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A submission to Slurm: `files`, in this order. `partition` is empty for the cluster's default; `nodes`, `tasks` (per
-    node) and `gpus` (per node) apply to each job. With `show_queue`, a picture of the queue is kept once a job waits and shows
-    its reason; with `cancel_last`, the last job is then cancelled. `session`: the job is a terminal, which srun opens. `module`
-    is the module whose lab is the cluster. `setup` is the text of setup.sh, which a learner's batch file reads. `max_restarts`:
-    srun starts one torchrun per node, which may start its processes again that often. `own`: the file is the learner's own and
-    not part of an exercise; `asks` describes its request in words."""
+    """A submission to Slurm.
+
+    `files`: the files to submit, in this order.
+    `partition`: empty for the cluster's default.
+    `nodes`, `tasks`, `gpus`: nodes of each job, then tasks and GPUs of each node.
+    `show_queue`: keep a picture of the queue once a job waits and shows its reason.
+    `cancel_last`: cancel the last job after that picture.
+    `session`: the job is a terminal, which srun opens.
+    `module`: the module whose lab is the cluster.
+    `setup`: the text of setup.sh, which a learner's batch file reads.
+    `max_restarts`: how often the torchrun on each node may start its processes again.
+    `own`: the file is the learner's own and not part of an exercise.
+    `asks`: the request in words.
+    """
 
     partition: str
     nodes: int
@@ -63,14 +78,14 @@ class Batch:
 
     @property
     def spread(self) -> bool:
-        """Return whether each rank of a job has a separate log: the job has several processes, or torchrun starts them. The
-        processes of a learner's own file write into one log for each job."""
+        """Return whether each rank has a separate log: torchrun starts it, or the job has several processes. Processes of a
+        learner's own file share one log for each job."""
         return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """One uploaded file: `name` is its path in the work folder on the node (POSIX, relative), `source` is its path here."""
+    """One uploaded file. `name` is its relative POSIX path in the node's work folder; `source` is its path on this computer."""
 
     name: str
     source: Path
@@ -80,7 +95,7 @@ class Upload:
 class NodeCommand:
     """The command that one node starts: `argv` in the work folder, with `env` added to the node's own environment.
 
-    `ranks` are the global ranks that this command starts, in order of their local rank.
+    `ranks`: the global ranks that it starts, in the order of their local ranks.
     """
 
     node: Node
@@ -96,14 +111,18 @@ class NodeCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """One complete run: the same plan always does the same thing.
+    """One complete run. The same plan always does the same thing.
 
-    `timeout_s` is the time limit that each node enforces by itself, with or without a client. `outputs` are glob patterns in
-    the work folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file,
-    `output_limit` for all files of a node, `max_output_files` for their number, and `log_limit` for one log; sizes are in
-    bytes. `batch` is the submission to Slurm: the plan's single command then only submits it. `own_script` is the name of a
-    learner's own script that runs in place of the exercise. `max_restarts`: how often torchrun may start all ranks again.
-    `handed_on`: the variables of this computer's environment that ranks receive in addition; no file contains their values.
+    `timeout_s`: the time limit. Each node enforces it by itself, even without a client.
+    `outputs`: glob patterns in the work folder for files to collect in addition to `outputs/`.
+    `max_output_bytes`: the limit for one file.
+    `output_limit`: the limit in bytes for all files of a node.
+    `max_output_files`: the limit for the number of files.
+    `log_limit`: the limit in bytes for one log.
+    `batch`: the submission to Slurm. The plan then has a single command, which only submits it.
+    `own_script`: the name of a learner's own script that replaces the exercise's.
+    `max_restarts`: how often torchrun may start all ranks again.
+    `handed_on`: variables of this computer's environment that ranks receive too. Their values are never written to a file.
     """
 
     run_id: str

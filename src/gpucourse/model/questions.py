@@ -1,4 +1,4 @@
-"""The questions of an exercise in a manifest (free text, a number, or a choice), and its prediction."""
+"""The questions of an exercise in a manifest, and its prediction."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ LETTERS = "abcdefgh"
 
 
 class Question(Strict):
-    """A question of one of four kinds, about what the learner just saw.
+    """A question about what the learner just saw, of one of four kinds.
 
-    `text` (the default): free text, kept for a person, who judges it by `look_for`. `numeric`: a number that is compared with
-    what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
-    `tolerance_percent` says how far off the answer may be; instead of `value`, `low` and `high` give the two ends of a recorded
-    range. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `mutation`: it is answered
-    by a run after an edit of the file `edit`; the learner predicts that `check` fails and no other check does. `explanation` is
-    shown after a right answer, or after the last one.
+    `text` (the default) asks for free text, which a person judges by `look_for`.
+    `numeric` asks for a number from the learner's own run. `value` is a number or a path, as in a check; `tolerance` (in the
+    unit) or `tolerance_percent` says how far off the answer may be. `low` and `high` can replace `value`: they are the ends of
+    a recorded range.
+    `choice` asks for one of `options`, which have letters from a; `key` is the letter of the right one.
+    `mutation` asks for an edit of the file `edit` and a run: only `check` must fail.
+    `explanation` is shown after a right answer, or after the last attempt.
     """
 
     id: Slug = Field(description="its name: gpucourse answer 3.2 --set ID=ANSWER")
@@ -55,7 +56,8 @@ class Question(Strict):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the evidence paths that the answer is compared with; empty if the question needs no run."""
+        """Return the paths in the evidence that the answer is compared with. The result is empty if the question needs no
+        run."""
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")
@@ -85,10 +87,9 @@ class Question(Strict):
 
 
 class Prediction(Question):
-    """A value that the learner predicts before the ranks start and the run then measures: a number (`value`) or a choice
-    (`options`).
+    """A value that the learner predicts before the ranks start: a number (`value`) or a choice (`options`).
 
-    A number must follow from the parameters of the run by a formula of the lesson; `value` is the path to the measured number.
+    A formula in the lesson must give the number from the parameters of the run. `value` is the path to the measured number.
     """
 
     kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice if there are options")

@@ -1,4 +1,4 @@
-"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is stored about each attempt."""
+"""The quiz of a course, `modules/quiz.yaml`, and the stored attempts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Quiz(Strict):
     questions: tuple[QuizQuestion, ...] = Field(min_length=1, description="the questions, in the order in which they are asked")
 
     def lesson(self, name: str) -> Lesson:
-        """Return the lesson of that name, which a question refers to."""
+        """Return the lesson of that name."""
         return next(lesson for lesson in self.lessons if lesson.id == name)
 
     @model_validator(mode="after")
@@ -64,7 +64,7 @@ class Quiz(Strict):
 
 @dataclass(kw_only=True)
 class Tries:
-    """`quiz.json`: every attempt, oldest first. Only the newest may still be open."""
+    """`quiz.json`: every attempt, oldest first. Only the newest may be unfinished."""
 
     version: int = 1
     tries: list[Try] = field(default_factory=list)

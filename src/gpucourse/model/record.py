@@ -20,7 +20,7 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""Every drill ends as `broken`: a fault was injected, so it is evidence of nothing."""
+"""The states of a run that has ended. Every drill ends as `broken`: it had an injected fault, so it is no evidence."""
 
 # The most important reason comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
 _WEIGHT: tuple[tuple[str, RunState], ...] = (
@@ -31,14 +31,13 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 )
 
 MAX_LISTED = 50
-"""The largest number of outputs that a run's record lists. The run's seal names all of them."""
+"""The most outputs that a run's record lists. The run's seal lists all of them."""
 
 MAX_RESTARTS = 100
-"""The limit for how often torchrun may restart all ranks of a run."""
+"""The most times that torchrun may restart all ranks of a run."""
 
 MAX_RANKS = 65_536
-"""The largest number of ranks in a run. A record with more ranks is damaged, and so is a record with more nodes than
-MAX_LISTED_NODES."""
+"""The most ranks in a run. A record with more ranks, or with more nodes than MAX_LISTED_NODES, is damaged."""
 
 MAX_LISTED_NODES = 1024
 
@@ -48,8 +47,11 @@ RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
-    """The end of one node's part of a run. `code` is as in the shell: 128 + n for signal n. `reason` is exited, cancelled,
-    timed_out, or lost (the node or its supervisor vanished)."""
+    """The end of one node's part of a run.
+
+    `code`: as in the shell, so 128 + n for signal n.
+    `reason`: exited, cancelled, timed_out, or lost (the node or its supervisor vanished).
+    """
 
     node: str
     code: int
@@ -60,9 +62,13 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """The end of one rank; `at` is in seconds since the epoch by that node's clock. If torchrun starts all ranks again after a
-    failure, a rank has several lives: `restart` is 0 for the first. `group` is the size of the largest process group that torch
-    made in the rank; 0 if torch was imported but made none; None if torch reported nothing."""
+    """The end of one rank.
+
+    `at`: seconds since the epoch, by the node's clock.
+    `restart`: how often torchrun had started all ranks again; 0 in a rank's first life.
+    `group`: the size of the largest process group that torch made in the rank. It is 0 if torch was imported but made none, and
+    None if torch reported nothing.
+    """
 
     node: str
     rank: Annotated[int, Meta(ge=0, lt=MAX_RANKS)]
@@ -74,7 +80,7 @@ class RankExit:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFile:
-    """A file that was collected: `path` is relative to the run's folder."""
+    """A collected file. `path` is relative to the run's folder."""
 
     node: str
     path: str
@@ -84,7 +90,7 @@ class OutputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A file that a node offered but that was not collected, with the reason in plain words."""
+    """A file that a node offered but that was not collected, with the reason as a sentence."""
 
     node: str
     name: str
@@ -93,8 +99,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPrediction:
-    """The learner's prediction before a run: `id` is the id of the prediction in the manifest, and `answer` the text as it was
-    typed."""
+    """The learner's prediction before a run. `id` is its id in the manifest; `answer` is the text as typed."""
 
     id: str
     answer: str
@@ -102,21 +107,28 @@ class GivenPrediction:
 
 @dataclass(kw_only=True)
 class RunRecord:
-    """`run.json`: everything about one run that has no file of its own. Times are ISO 8601 in UTC.
+    """`run.json`: the facts about one run that have no separate file. Times are ISO 8601 in UTC.
 
-    Under Slurm, `nodes` contains the node that accepts the jobs; the rows of the jobs record where they ran. A rank that prints
-    nothing for `silence_s` seconds is reported; `silences` are the ranks that were still silent at the end. `clock_skew_s`: how
-    far each node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's
-    own script, which ran in place of the exercise; its results say nothing about the exercise. `own_module`: its name as a
-    module, if it was started as one. `place`: the folder of its runs below `runs/`, such as `scripts/train.py`; if it is empty,
-    the exercise's folder. `profiled`: it ran under a profiler, which slows it down, so that its times are no evidence.
-    `prediction`: the prediction made before it began, if any. `edited`: the files of the exercise that differed from the
-    course's. `expected_red`: the check that the learner expected to fail after that edit. `restarts`: how often torchrun
-    started all ranks again, at most `max_restarts`; a rank that failed before the last restart did not make the run fail, and
-    is not its `first_failure`. `environment` contains the variables that were typed, `handed_on` the names of variables whose
-    values are not stored, and `torchrun` torchrun's own options as typed. `checks` are the checks of a learner's own script, as
-    in a manifest. `outputs` are the first MAX_LISTED collected files, out of `output_files` files with `output_bytes` bytes in
-    all; records of earlier versions list all files and have neither number.
+    `nodes`: under Slurm, the node that accepts the jobs. The rows of the jobs say where they ran.
+    `silence_s`: a rank that prints nothing for so many seconds is reported.
+    `silences`: the ranks that were still silent at the end.
+    `clock_skew_s`: how far each node's clock was ahead of this computer's.
+    `drill`: whether a fault was injected on purpose.
+    `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
+    `own_module`: the name of that script as a module, if it was started as a module.
+    `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
+    `profiled`: it ran under a profiler, which slows it down, so its times are no evidence.
+    `prediction`: the prediction made before it began, if any.
+    `edited`: the exercise's files that differed from the course's.
+    `expected_red`: the check that the learner expected to fail after that edit.
+    `restarts`: how often torchrun started all ranks again, at most `max_restarts`. Only failures after the last restart make a
+    run fail and count for `first_failure`.
+    `environment`: the variables that were typed.
+    `handed_on`: the names of further variables, whose values are not stored.
+    `torchrun`: torchrun's own options, as typed.
+    `checks`: the checks of a learner's own script, as in a manifest.
+    `outputs`: the first MAX_LISTED collected files.
+    `output_files` and `output_bytes`: the number and size of all collected files. Old records lack both, and list all files.
     """
 
     version: int = 1
@@ -168,12 +180,12 @@ class RunRecord:
 
     @property
     def subject(self) -> str:
-        """Return the name of what ran: the exercise, or a learner's own script."""
+        """Return the name of what ran: the exercise, or the learner's own script."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
 
     @property
     def run_words(self) -> list[str]:
-        """Return the words after `gpucourse run` that start the same exercise or script."""
+        """Return the words to type after `gpucourse run` to start the same exercise or script."""
         if self.own_module:
             return ["--module", self.own_module]
         return ["--script", self.subject] if self.own_script else [self.exercise]
@@ -185,28 +197,28 @@ class RunRecord:
 
     @property
     def is_evidence(self) -> bool:
-        """Return whether the run can count for its exercise: the exercise's script ran, and succeeded."""
+        """Return whether the run can count for its exercise: the exercise's script ran and succeeded."""
         return self.is_judged and not self.expected_red
 
     @property
     def is_judged(self) -> bool:
-        """Return whether the exercise's checks are applied: its script ran and succeeded, perhaps after an edit to make a check
+        """Return whether the exercise's checks apply: its script ran and succeeded, perhaps with an edit to make a check
         fail."""
         return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property
     def brings_checks(self) -> bool:
-        """Return whether a learner's own script ran with checks that can be applied to the run."""
+        """Return whether the run is of a learner's own script with checks."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
     def shown_verdict(self) -> str | None:
-        """Return the verdict of its checks; None for a learner's own script without checks."""
+        """Return the verdict of the run's checks, or None for a learner's own script without checks."""
         return None if self.own_script and not self.checks else self.verdict
 
     @property
     def seconds(self) -> float | None:
-        """Return the time from its start to its end; None if it has not started or not ended."""
+        """Return the time from the run's start to its end, or None if it has not started or not ended."""
         return (parse_moment(self.ended) - parse_moment(self.started)).total_seconds() if self.started and self.ended else None
 
     @property
@@ -218,32 +230,31 @@ class RunRecord:
 
     @property
     def restarts_in_words(self) -> str:
-        """Return how often torchrun started all ranks again, such as `1 restart`; empty if it did not."""
+        """Return how often torchrun started all ranks again, such as `1 restart`, or an empty text if it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
     def starts_ranks(self) -> bool:
-        """Return whether the processes that its launcher started are the ranks of one world."""
+        """Return whether the launcher's processes are the ranks of one world."""
         return find_traits(self.launcher).starts_ranks
 
     @property
     def group_sizes(self) -> list[int]:
-        """Return the size of the process group that each rank made in its last life, by rank; ranks on which torch reported
-        nothing are left out."""
+        """Return the size of the process group of each rank in its last life, by rank. Ranks without a report from torch are
+        left out."""
         last = {end.rank: end.group for end in sorted(self.rank_exits, key=lambda end: end.restart)}
         return [size for _, size in sorted(last.items()) if size is not None]
 
     @property
     def rank_count(self) -> int:
-        """Return how many ranks took part: the planned number, or more if each planned rank started the same number of further
-        ranks."""
+        """Return how many ranks took part: the planned number, or more if each planned rank started further ranks."""
         sizes = self.group_sizes
         return max(self.world_size, *sizes) if sizes and self.starts_ranks and not self.split_world else self.world_size
 
     @property
     def split_world(self) -> str:
-        """Return a sentence on how the process groups of the ranks differ from the plan; empty if they do not, or if that is
-        not known."""
+        """Return a sentence on how the ranks' process groups differ from the plan, or an empty text if they do not, or if that
+        is not known."""
         sizes, planned_size = self.group_sizes, self.world_size
         if not self.starts_ranks or self.state != "succeeded" or planned_size < 2 or not sizes:
             return ""
@@ -258,27 +269,28 @@ class RunRecord:
 
     @property
     def warnings(self) -> list[str]:
-        """Return what is wrong with a run that succeeded, in sentences."""
+        """Return a sentence for each problem of a run that succeeded."""
         return [self.split_world] if self.split_world else []
 
     @property
     def culprit(self) -> int | None:
-        """Return the rank to look at first: the one that the coach blames, or else the first that failed. Return None if
-        several are silent: one of them keeps the others waiting, and nothing shows which."""
+        """Return the rank to look at first: the one that the coach blames, otherwise the first that failed. Return None if
+        several are silent, because nothing shows which of them keeps the others waiting."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     def is_of_script(self, name: str) -> bool:
-        """Return whether it is a run of the learner's script `name`, which is `train.py`, or as much of its path as was
-        typed."""
+        """Return whether this is a run of the learner's script `name`: a file name such as `train.py`, or the end of its
+        path."""
         parts = PurePath(name).parts
         return self.own_script is not None and PurePath(self.own_script).parts[-len(parts) :] == parts
 
     @property
     def advice(self) -> str:
-        """Return the command to type next if the run has not ended, failed, or ran a learner's own script; otherwise empty."""
+        """Return the command to type next if the run has not ended, failed, or ran a learner's own script; otherwise an empty
+        text."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
         if self.state in {"succeeded", "cancelled"}:
@@ -287,8 +299,7 @@ class RunRecord:
         return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
 
     def show_command(self, flags: str = "") -> str:
-        """Return the command that shows the run again, with these flags. `--` keeps a name that begins with a dash from being
-        an option."""
+        """Return the command that shows the run again, with these flags. `--` protects names that begin with a dash."""
         name, run = quote(self.subject), f"--run {self.id}{flags}"
         return f"gpucourse show {run} -- {name}" if name.startswith("-") else f"gpucourse show {name} {run}"
 
@@ -299,8 +310,8 @@ class RunRecord:
 
 
 def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
-    """Return the subject of each run, by the run's id. A learner's scripts with the same name in different folders are named by
-    as much of their paths as is needed: `a/train.py`, `b/train.py`."""
+    """Return the subject of each run, by the run's id. Scripts with the same name are told apart by their folders:
+    `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
     all_records = list(records)
     for record in all_records:
@@ -316,13 +327,13 @@ def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
 
 
 def _count_telling_parts(paths: Collection[PurePath]) -> int:
-    """Return how many of the last parts of these paths are needed to distinguish them."""
+    """Return how many of the last parts of these paths are needed to tell them apart."""
     longest = max(len(path.parts) for path in paths)
     return next((n for n in range(1, longest) if len({path.parts[-n:] for path in paths}) == len(paths)), longest)
 
 
 def _count_groups(size: int, ranks: int) -> str:
-    """Return a text such as `2 groups of 1 rank`, where `ranks` ranks made groups of that size."""
+    """Return a text such as `2 groups of 1 rank`, if `ranks` ranks made groups of `size` ranks."""
     if size == 0:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)
@@ -330,8 +341,7 @@ def _count_groups(size: int, ranks: int) -> str:
 
 
 def find_end_state(exits: Sequence[NodeExit]) -> RunState:
-    """Return `succeeded` if every node exited with 0; otherwise the most important reason. Return `lost` if there are no
-    exits."""
+    """Return `succeeded` if every node exited with 0, otherwise the most important reason. Without exits, return `lost`."""
     if not exits:
         return "lost"
     reasons = {end.reason for end in exits if end.code != 0 or end.reason != "exited"}

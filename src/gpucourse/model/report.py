@@ -1,4 +1,4 @@
-"""A report, ready to be written in any format: everything in it comes from runs, or was typed by the learner."""
+"""A report that can be written in any format. Its content comes from runs, or was typed by the learner."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table: its titles, its rows as text with one cell for each title, and the columns that contain numbers. `note` is
-    printed below it."""
+    """A table: column titles, rows of text with one cell for each title, and the columns with numbers. `note` is printed below
+    it."""
 
     title: str
     columns: tuple[str, ...]
@@ -19,7 +19,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A chart, in both forms that a page can contain."""
+    """A chart, in the two forms that a page can contain."""
 
     title: str
     png: bytes
@@ -28,7 +28,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Saying:
-    """The learner's answer to a question. `text` is empty if there is no answer."""
+    """The learner's answer to a question; `text` is empty without an answer."""
 
     title: str
     question: str
@@ -37,7 +37,7 @@ class Saying:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter. `missing` says what is missing and which command adds it; `sources` are the runs that it is made from."""
+    """One chapter. `missing` says what is missing and which command adds it; `sources` are its runs."""
 
     id: str
     title: str
@@ -51,9 +51,11 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The whole report. `made` is a date (ISO 8601); `mode` is `local` if any number comes from simulated nodes.
+    """The whole report.
 
-    `missing` lists what the report as a whole lacks; each chapter lists what the chapter lacks.
+    `made`: a date (ISO 8601).
+    `mode`: `local` if any number comes from simulated nodes.
+    `missing`: what the report as a whole lacks. Each chapter lists what the chapter lacks.
     """
 
     title: str
@@ -71,4 +73,4 @@ class Report:
 
 
 LOCAL = "Simulated nodes (mode: local): these numbers come from a computer without a GPU, and say nothing about any GPU."
-"""The note at the top of a report with a number that was measured on simulated nodes."""
+"""The note at the top of a report if any number was measured on simulated nodes."""

@@ -1,4 +1,4 @@
-"""The plan of the final report, `modules/report.yaml`: chapters, each made from the runs of one exercise."""
+"""The plan of the final report, `modules/report.yaml`. Each chapter is made from the runs of one exercise."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpucourse.model.fields import ExerciseId, Expression, Name, Slug, Strict, T
 from gpucourse.model.manifest import Plot
 
 SUBJECTS = "metrics.subjects"
-"""The path to the rows of charts that compare subjects: one row for each subject, with its figures by their ids."""
+"""The path to the rows of charts that compare subjects. Each row contains one subject and its figures by their ids."""
 
 
 class Figure(Strict):
-    """One number of a run for the comparison: its path as in a check, its title with the unit, and its digits."""
+    """One number of a run for the comparison: its path as in a check, its title with the unit, and its decimal digits."""
 
     id: Name = Field(description="its name in the rows of metrics.subjects")
     value: Expression = Field(description="a path into the run, as in a check")
@@ -23,7 +23,7 @@ class Figure(Strict):
 
 
 class Words(Strict):
-    """The learner's own words: the answer to a question of the chapter's exercise."""
+    """The learner's answer to a question of the chapter's exercise."""
 
     question: Slug = Field(description="the id of a question of the chapter's exercise")
     title: Text = Field(description="the heading above the answer")
@@ -33,10 +33,10 @@ class ReportChapter(Strict):
     """One chapter: a comparison of the newest good run of each subject, the tables of those runs, charts, and the learner's
     words.
 
-    A subject is a GPU, or with `by`, a GPU together with a value of that parameter (a model). Charts read `metrics.subjects`,
-    whose rows contain `subject` and each figure by its id, or rows of the runs' own metrics, in which case every subject has a
-    separate line, or a separate bar at each position. `newest`: only the newest run is used, because that run itself makes the
-    comparison.
+    A subject is a GPU. With `by`, it is a GPU together with a value of that parameter, such as a model. Charts read
+    `metrics.subjects`, whose rows contain `subject` and each figure by its id. Charts may also read rows of the runs' own
+    metrics, and then draw a separate line or bar for each subject. With `newest`, only the newest run is used, because that run
+    itself makes the comparison.
     """
 
     id: Slug = Field(description="its name in messages")
@@ -54,8 +54,8 @@ class ReportChapter(Strict):
 class Enough(Strict):
     """The requirements for a complete report."""
 
-    gpus: int = Field(default=2, ge=1, description="the least number of GPUs")
-    models: int = Field(default=2, ge=0, description="the least number of models")
+    gpus: int = Field(default=2, ge=1, description="the minimum number of GPUs")
+    models: int = Field(default=2, ge=0, description="the minimum number of models")
     models_of: ExerciseId | None = Field(default=None, description="the exercise in which the values of `model` are counted")
 
 

@@ -1,4 +1,4 @@
-"""The rubric of a course, `modules/rubric.yaml`: what points are given for. An instructor may change it."""
+"""The rubric of a course, `modules/rubric.yaml`: what earns points. An instructor may change it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Counts = Literal["course", "bonus", "own"]
 
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
-"""The kinds of evidence that a learner can earn by running an exercise with its script unchanged."""
+"""The kinds of evidence that a run of the unchanged script can earn."""
 MAX_PRESSED = 0.3
-"""The largest share of an exercise's points that `PRESSED` may have."""
+"""The largest share of an exercise's points for the kinds in `PRESSED`."""
 
 
 def _weigh_equally(value: object) -> object:
@@ -58,9 +58,9 @@ Weights = Annotated[
 class Row(Strict):
     """Points that are divided equally among exercises, and within an exercise by the weights of the kinds of evidence.
 
-    `checks`: which of the exercise's checks passed on the run that counts. `deliverables`: which of the files that it requires
-    exist, unchanged since the run. `yours`: which parts the learner has written correctly. `answers`: which questions are
-    answered correctly, or well in a person's judgement, and what was predicted.
+    `checks` counts the checks that passed on the run that counts. `deliverables` counts the required files that exist,
+    unchanged since the run. `yours` counts the parts that the learner has written correctly. `answers` counts right answers,
+    texts that a person judged good, and predictions.
     """
 
     id: Slug = Field(description="its name in tables")
@@ -74,9 +74,9 @@ class Row(Strict):
     )
 
     def shares(self, kinds: Collection[Kind]) -> dict[Kind, float]:
-        """Return the share of each kind in this row's points for an exercise with these `kinds`; empty if the exercise has none
-        of the row's kinds. The share of a kind that the exercise lacks is added to the kinds that need thought, or else to the
-        others."""
+        """Return each kind's share of this row's points, for an exercise with these `kinds`. Return an empty dictionary if the
+        row has none of them. The share of a kind that the exercise lacks goes to the kinds that need thought, otherwise to the
+        remaining kinds."""
         present = [kind for kind in self.evidence if kind in kinds]
         takers = [kind for kind in present if kind not in PRESSED] or present
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)
@@ -88,7 +88,7 @@ class Row(Strict):
 
 
 class RubricPart(Strict):
-    """The rows of one module. `counts`: its points count towards the course's points, as a bonus on top of them, or as a
+    """The rows of one module. `counts` says whether their points count towards the course's points, as a bonus, or as a
     separate score."""
 
     module: ModuleId = Field(description="the module whose exercises earn the points")
@@ -134,7 +134,7 @@ class Rubric(Strict):
 
 
 def usual(module: str, title: str) -> RubricPart:
-    """Return the default rows for a module that the rubric does not name: a separate score, out of 25."""
+    """Return the default rows for a module that the rubric does not contain: a separate score out of 25."""
     return RubricPart(
         module=module,
         title=title,

@@ -11,13 +11,13 @@ from gpucourse.model.verdict import CheckResult, PartResult
 
 Level = Literal["gpu", "logic", "none"]
 NO_RUN = "no run yet"
-"""The note of a piece whose exercise has no run that counts."""
+"""The note of a piece if its exercise has no run that counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """The progress in an exercise: whether it has a good run, the learner's parts have passed, and every question has an
-    answer. A sign is None if the exercise does not require it."""
+    """The progress in an exercise: a good run, passed parts, and an answer to every question. A sign that the exercise does not
+    require is None."""
 
     ran: bool
     yours: bool | None = None
@@ -31,9 +31,12 @@ class Signs:
 
 @dataclass(frozen=True, kw_only=True)
 class PartReview:
-    """The facts about a handed-in part besides its verdict. `is_solution`: its code is the same as that of a solution of the
-    course. `by_learner`: only the learner's computer reports that it passed; no check of a run in this workspace and no
-    reviewer confirms it. `share`: its quality in a reviewer's judgement, from 0 to 1; None if no reviewer has judged it."""
+    """Facts about a handed-in part besides its verdict.
+
+    `is_solution`: whether its code equals that of a solution of the course.
+    `by_learner`: whether only the learner's computer reports that it passed, and no check of a run and no reviewer confirms it.
+    `share`: its quality in a reviewer's judgement, from 0 to 1. It is None without a judgement.
+    """
 
     is_solution: bool = False
     by_learner: bool = False
@@ -42,10 +45,15 @@ class PartReview:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
-    """The evidence of one exercise. `wanted` are the required deliverables, and `handed_in` those that are present; `changed`
-    names files of the run that were changed after it; `level` says whether it used a GPU. `parts` are the learner's parts, and
-    `part_reviews` further facts about them, by their ids; `prediction` is the learner's prediction, or None if the exercise has
-    none."""
+    """The evidence of one exercise.
+
+    `wanted` and `handed_in`: the required deliverables, and those that are present.
+    `changed`: the run's files that were changed after it.
+    `level`: whether the run used a GPU.
+    `parts`: the learner's parts.
+    `part_reviews`: further facts about the parts, by their ids.
+    `prediction`: the learner's prediction. It is None if the exercise has none.
+    """
 
     exercise: str
     run: str | None = None
@@ -63,8 +71,14 @@ class ExerciseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One share of a row: one exercise, one kind of evidence. Out of `of` pieces, `got` are earned (below 0 if choices stayed
-    wrong) and `waits` await a review; `share` is its part of the row. `note` names what is missing, `short` counts it."""
+    """One share of a row: one exercise and one kind of evidence.
+
+    `share`: its part of the row.
+    `of`: how many items it counts.
+    `got`: how many items are earned; below 0 if choices stayed wrong.
+    `waits`: how many items await a review.
+    `note` and `short`: what is missing, by name and as a count.
+    """
 
     exercise: str
     kind: str
@@ -78,8 +92,12 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class RowScore:
-    """One row of the rubric. `waiting` are the points that free text may still earn once a person has judged it. `level` says
-    where it was measured, and `missing` what it still lacks: `3.1: no run yet; 3.2: 2 open`."""
+    """One row of the rubric.
+
+    `waiting`: the points that free text may still earn after a review.
+    `level`: where it was measured.
+    `missing`: what it still lacks, such as `3.1: no run yet; 3.2: 2 open`.
+    """
 
     id: str
     title: str
@@ -92,8 +110,8 @@ class RowScore:
 
 
 def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
-    """Return what these pieces of a row lack, as counts: `3.1: no run yet; 3.2: 2 open`; with `names`, as names: `3.2: open:
-    why`. A note that several exercises have in common appears once."""
+    """Return what these pieces lack as counts, such as `3.1: no run yet; 3.2: 2 open`, or as names with `names`: `3.2: open:
+    why`. A note that several exercises share appears once."""
     by_note: dict[str, list[str]] = {}
     for piece in pieces:
         if piece.note:
@@ -103,7 +121,7 @@ def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PartScore:
-    """The points of one module. `counts` is course, bonus or own; `here` is false if the course has no such module."""
+    """The points of one module. `counts` is course, bonus or own; `here` is False if the course has no such module."""
 
     module: str
     title: str
@@ -117,7 +135,7 @@ class PartScore:
 
 @dataclass(kw_only=True)
 class Try:
-    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions then count as wrong."""
+    """One attempt, with the answers as typed. Once `ended` is set, unanswered questions count as wrong."""
 
     started: str
     ended: str | None = None
@@ -136,8 +154,10 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """All points. `earned` is out of `points`, without the bonus. `learner_judged`: the parts that count only because the
-    learner's computer judged them, by the exercise's number."""
+    """All points. `earned` is out of `points`, without the bonus.
+
+    `learner_judged`: parts that count only because the learner's computer judged them, by the exercise's number.
+    """
 
     version: int = 1
     points: float
@@ -163,7 +183,7 @@ class Grade:
 
     @property
     def own_points(self) -> float:
-        """Return the possible points of the modules that have a separate score."""
+        """Return the available points of the modules that have a separate score."""
         return sum(part.points for part in self._own_parts)
 
     @property

@@ -1,4 +1,4 @@
-"""The results of the jobs that were submitted to Slurm: a part of the record of a run."""
+"""The results of jobs in Slurm, as a part of a run's record."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Annotated
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
-"""A number of nodes, GPUs or restarts. Up to six digits of a Slurm option are read."""
+"""A number of nodes, GPUs or restarts. Slurm options may have up to six digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRow:
-    """One job, or one task of an array: `state` and `reason` are Slurm's own words; `code` is as in the shell, None if it is
-    not known. Times are Slurm's, by the cluster's own clock. `asked`: the exercise itself cancelled it."""
+    """One job, or one task of an array.
+
+    `state` and `reason`: Slurm's own words.
+    `code`: as in the shell, or None if it is not known.
+    `asked`: whether the exercise itself cancelled the job.
+    Times are by the cluster's own clock.
+    """
 
     row: int
     job: str
@@ -34,7 +39,7 @@ class JobRow:
 
 @dataclass(frozen=True, kw_only=True)
 class LaterJob:
-    """A job that a run's own job submitted, and that had not ended at the last query of Slurm: its number, name and state."""
+    """A job that a run's own job submitted and that had not ended when Slurm was last asked: its number, name and state."""
 
     job: str
     name: str = ""
@@ -43,7 +48,7 @@ class LaterJob:
 
 @dataclass(kw_only=True)
 class SlurmSession:
-    """Slurm's report on a terminal on a node: the GPUs held for it while it was open, and afterwards."""
+    """Slurm's report on a terminal on a node: the GPUs held for it while it was open, and after it closed."""
 
     gpus_held: int = 0
     gpus_after: int | None = None
@@ -52,8 +57,8 @@ class SlurmSession:
 
 @dataclass(kw_only=True)
 class SlurmRun:
-    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that are still running; the
-    next command about the run collects what they write."""
+    """Slurm's part of a run's record. `later` lists running jobs that the run's own jobs submitted. The next command about the
+    run collects their output."""
 
     partition: str
     nodes: Count

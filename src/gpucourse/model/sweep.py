@@ -10,7 +10,7 @@ from gpucourse.model.node import Mode
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value and its run. `state` is the run's state; `error` says why there is no run, or how it was lost."""
+    """One value and its run. `error` says why there is no run, or how the run was lost."""
 
     value: object
     run: str | None = None
@@ -22,8 +22,11 @@ class Point:
 
 @dataclass(kw_only=True)
 class Sweep:
-    """`sweep.json`. `state`: running, done, or stopped before the last value. The table contains the text that was shown.
-    `place`: the folder below `runs/` of a learner's own script, as in a run's record."""
+    """`sweep.json`. The table contains the text that was shown.
+
+    `state`: running, done, or stopped before the last value.
+    `place`: the folder below `runs/` of a learner's own script, as in a run's record.
+    """
 
     version: int = 1
     id: str
@@ -47,5 +50,5 @@ class Sweep:
 
     @property
     def folder(self) -> str:
-        """Return the path of its folder, and of the folders of its runs, below `runs/`."""
+        """Return the path, below `runs/`, of the folder for the sweep and for its runs."""
         return self.place or self.exercise

@@ -1,4 +1,4 @@
-"""Verdicts. A check has one of four results, and names its evidence."""
+"""The results of checks, and the evidence for each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ PartVerdict = Literal["open", "passed", "failed", "error"]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """One check: what was observed, what was expected (both as text with units), and a hint if it did not pass.
+    """One check: the observed and the expected value as text with units, and a hint if it did not pass.
 
-    `error` means that the check itself could not run (a metric is missing); `not_measured` means that it needs a GPU.
+    `error` means that the check could not be made, for example because a metric is missing. `not_measured` means that it needs
+    a GPU.
     """
 
     id: str
@@ -34,11 +35,16 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PartResult:
-    """The judgement of a part that the learner wrote. `open`: not written yet; `error`: it could not be judged.
+    """The judgement of a part that the learner wrote. `open` means that it is not written yet; `error`, that it could not be
+    judged.
 
-    `way` is the name of the wrong way that was recognised, `says` the reason, `case` the input on which it failed, `notes` what
-    was counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty if there
-    was none. `run` is the run after which it was judged, empty if it was tried by itself.
+    `way`: the name of the wrong way that was recognised.
+    `says`: the reason.
+    `case`: the input on which the part failed.
+    `notes`: what the judge counted.
+    `output`: the beginning of what the part printed.
+    `sha256`: the digest of the judged file. It is empty if there was no file.
+    `run`: the run after which the part was judged. It is empty if it was tried without a run.
     """
 
     id: str
@@ -57,8 +63,10 @@ class PartResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise as it ran: the verdict of its checks, the seconds that it took, and the complaints. `skipped` says why it
-    did not run."""
+    """One exercise in a rehearsal: the verdict of its checks, its duration in seconds, and the complaints.
+
+    `skipped` says why it did not run.
+    """
 
     exercise: str
     verdict: str | None = None
@@ -68,8 +76,8 @@ class Rehearsal:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """Return the results without those that another result makes unnecessary: of parts that replace each other, only the most
-    advanced stays, or the first of several equals."""
+    """Return the results that are needed. Of parts that replace each other, only the most advanced stays, or the first of
+    several equals."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     by_part: dict[str, PartResult] = {}
@@ -82,8 +90,8 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; open parts are left out. `tried`
-    is the time when `try` last judged a part that is not open."""
+    """`yours.json`: the handed-in parts of one exercise, by the part's id; open parts are left out. `tried` is when `try` last
+    judged a part that is not open."""
 
     version: int = 1
     tried: str = ""
@@ -92,9 +100,9 @@ class KeptParts:
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseVerdict:
-    """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed.
+    """All checks of one exercise on one run, and their summary: the worst of failed, error, passed.
 
-    `parts` are the results of the learner's parts, which the word does not cover.
+    `parts` are the results of the learner's parts, which the summary does not cover.
     """
 
     version: int = 1

@@ -90,7 +90,7 @@ def plot_of(document: dict[str, Any]) -> dict[str, Any]:
     [
         (lambda document: document.update(format=1), "its format is 1"),
         (lambda document: document.update(gpu="Another GPU"), "it is about Another GPU"),
-        (lambda document: document.update(gpu="Imaginary\x1bGPU 1 (a test's)"), "cannot be shown"),
+        (lambda document: document.update(gpu="Imaginary\x1bGPU 1 (a test's)"), "unprintable"),
         (lambda document: document.update(date="yesterday"), "is not a date"),
         (lambda document: document.update(versions={str(n): "1" for n in range(9)}), "more than 8 versions"),
         (lambda document: document.update(versions={"torch": 2}), "does not have the required form"),

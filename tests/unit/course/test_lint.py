@@ -37,10 +37,10 @@ SCRIPT = "exercises/07-rivers/source.py"
     [
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: has no flag --depth, a parameter of 7.1"),
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is not a parameter of 7.1"),
-        ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, but in the manifest of type int"),
-        ("type=int, ", "", f"{SCRIPT}: --depth is of type str, but in the manifest of type int"),
-        ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, but in the manifest 100"),
-        ("default=False", "default=True", f"{SCRIPT}: --clear-water has the default True, but in the manifest False"),
+        ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, but of type int in the manifest"),
+        ("type=int, ", "", f"{SCRIPT}: --depth is of type str, but of type int in the manifest"),
+        ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, but 100 in the manifest"),
+        ("default=False", "default=True", f"{SCRIPT}: --clear-water has the default True, but False in the manifest"),
         ('"""Find the source."""', "", f"{SCRIPT}: has no docstring, which is the first thing that a learner reads"),
         ("import argparse", "import argparse (", f"{SCRIPT}: is not Python: invalid syntax"),
     ],
@@ -60,7 +60,7 @@ def test_lint_compares_the_choices_of_script_and_manifest(clean_course: Any) -> 
     path.write_text(path.read_text().replace("parser.add_argument", flag + "parser.add_argument", 1))
     assert lint(clean_course.load()) == []
     path.write_text(path.read_text().replace('"tree"]', '"line"]'))
-    assert lint(clean_course.load()) == [f"{SCRIPT}: --kind has the choices ring, line, but in the manifest ring, tree"]
+    assert lint(clean_course.load()) == [f"{SCRIPT}: --kind has the choices ring, line, but ring, tree in the manifest"]
 
 
 SPLIT = "modules/07-rivers/module.yaml: exercises.0.hints: {!r} has no quotes in an inline list, "
@@ -131,7 +131,7 @@ def test_lint_names_files_that_no_exercise_uses(clean_course: Any) -> None:
 
 def test_lint_names_too_few_hints(clean_course: Any) -> None:
     clean_course.change("[Look up., Look down., Listen.]", "[Look up.]")
-    assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
+    assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: has 1, but needs at least 3"]
 
 
 def test_lint_asks_for_one_main_table(clean_course: Any) -> None:

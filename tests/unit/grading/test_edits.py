@@ -11,7 +11,7 @@ from gpucourse.grading.edits import MAX_BYTES, MAX_LINES, compare_files
     ("new_bytes", "counts", "note"),
     [
         (b"a\nc\nd\n", (2, 1), ""),
-        (b"a\r\nb\n", (0, 0), "only line ends differ"),
+        (b"a\r\nb\n", (0, 0), "only the line endings differ"),
         (b"a\nb\n" + b"x\n" * MAX_LINES, (MAX_LINES, 0), "5 more lines"),
         (bytes(MAX_BYTES + 1), (None, None), "larger than 1 MiB, so not compared"),
         (b"\n" * 20_001, (None, None), "more than 20000 lines, so not compared"),

@@ -17,7 +17,7 @@ def test_check_reviewer_refuses_the_workspace_that_made_the_bundle(learning: Lea
     path = learning.root / "work.zip"
     assert pack(learning.context, path, by="Noah").by == "Noah"
     with open_bundle(learning.context, path) as bundle:
-        with pytest.raises(UsageError, match="your own judgement would not be counted"):
+        with pytest.raises(UsageError, match="a review of your own work would not count"):
             check_reviewer(learning.context.workspace, bundle)
         check_reviewer(replace(learning.context.workspace, id="another"), bundle)
         assert bundle.changed == ()

@@ -20,7 +20,7 @@ def test_compare_of_two_runs_writes_table_and_chart(learning: Learning) -> None:
     page = (folder / "comparison.md").read_text()
     assert "mode: local" in page
     assert "| row 1 · litres | 1.5 | 7.2 | ? +383 % |" in page
-    assert "Set differently: depth. 1 difference: 1 of unknown spread." in page
+    assert "Different settings: depth. 1 difference: 1 of unknown spread." in page
     assert "| row 2 · litres | 2.5 | – |" in page
     document = learning.types("compare", first.id, second.id, "--json").document
     assert document["labels"] == {first.id: "depth 10", second.id: "depth 20"}
@@ -79,7 +79,7 @@ def test_compare_of_other_settings_names_the_command_that_shows_the_noise(learni
         for ms, depth in ((10, 10), (12, 20))
     ]
     output = " ".join(learning.types("compare", *runs).out.split())
-    assert "Set differently: depth. 3 differences: 3 that may be noise." in output
+    assert "Different settings: depth. 3 differences: 3 that may be noise." in output
     assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in output
 
 

@@ -200,7 +200,7 @@ def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> N
     bundle = str(writer.hand_in())
     writer.leave()
     result = writer.types("grade", "--open", bundle, "--judge", "1.2/double=100", code=2)
-    assert "1.2 double is not handed in" in result.err
+    assert "1.2 double has not been handed in" in result.err
 
 
 def show_part(learning: Learning) -> str:

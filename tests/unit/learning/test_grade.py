@@ -84,7 +84,7 @@ def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learnin
 def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -> None:
     path = hand_in(learning)
     result = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
-    assert "was made in this workspace: your own judgement would not be counted" in result.err
+    assert "was made in this workspace: a review of your own work would not count" in result.err
     assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 

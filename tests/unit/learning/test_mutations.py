@@ -81,7 +81,7 @@ COMMAND = "gpucourse run 1.1 --expect-red CHECK"
 def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
     learning.record()
     message = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
-    assert "it is answered by a run after an edit of source.py" in message
+    assert "to answer it, edit source.py and run the exercise" in message
     assert COMMAND in message
 
 

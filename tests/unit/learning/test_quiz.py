@@ -42,7 +42,7 @@ def test_quiz_counts_the_best_attempt(quiz: Learning) -> None:
 
 def test_quiz_refuses_a_second_answer_and_a_finished_attempt(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=b")
-    assert "was answered in this attempt already" in quiz.types("quiz", "--set", "wet=a", code=2).err
+    assert "was already answered in this attempt" in quiz.types("quiz", "--set", "wet=a", code=2).err
     quiz.types("quiz", "--end")
     assert "the last attempt is finished" in quiz.types("quiz", "--set", "wet=a", code=2).err
     assert "the last attempt is finished" in quiz.types("quiz", "--end", code=2).err
@@ -61,7 +61,7 @@ def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:
     assert second is not None
     quizzes.take(context.paths, first, {"wet": "a"})
     quizzes.take(context.paths, second, {"cold": "0"})
-    with pytest.raises(UsageError, match="cold was answered in this attempt already"):
+    with pytest.raises(UsageError, match="cold was already answered in this attempt"):
         quizzes.take(context.paths, first, {"cold": "4"})
     quizzes.take(context.paths, first, {"white": "b"})
     with pytest.raises(UsageError, match="finished in another terminal"):

@@ -1,4 +1,4 @@
-"""The shares with Python's own random numbers, and in blocks: it does not matter which rank gets which part of the order."""
+"""The shares with Python's own random numbers, as contiguous blocks. Any rank may get any part of the order."""
 
 from __future__ import annotations
 

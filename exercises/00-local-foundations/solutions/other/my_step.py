@@ -1,4 +1,4 @@
-"""The same step with the logarithms written out, and with gradients that are computed first and then assigned."""
+"""The same step with explicit logarithms. The gradients are computed first and then assigned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same tokens with the text as one list: what is not in the cache yet is computed next."""
+"""The same tokens, with the text as one list. Each call computes the tokens that are not in the cache yet."""
 
 from __future__ import annotations
 

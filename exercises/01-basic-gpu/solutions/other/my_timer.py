@@ -1,4 +1,4 @@
-"""The same time from one list of clock readings: each sample begins where the previous one ended, and the first is dropped."""
+"""The same time from one list of clock readings. Each sample begins where the previous one ended, and the first is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bus bandwidth by counting bytes: those that one rank sends in a ring, divided by the time."""
+"""Bus bandwidth by counting the bytes that one rank sends in a ring, divided by the time."""
 
 from __future__ import annotations
 

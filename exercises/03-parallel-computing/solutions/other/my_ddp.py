@@ -1,4 +1,4 @@
-"""Data parallel training in buckets of at least 100 numbers, which are divided before they are sent and split up afterwards."""
+"""Data parallel training in buckets of at least 100 numbers. They are divided before they are sent, and split up afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 class Sharing:
-    """Gradients that are complete and not yet sent, and buckets that are on their way."""
+    """Complete gradients that have not been sent yet, and buckets that are being sent."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self.ready: list[torch.Tensor] = []
@@ -28,14 +28,14 @@ class Sharing:
             self.send()
 
     def send(self) -> None:
-        """Send what is ready as one tensor."""
+        """Send the complete gradients as one tensor."""
         if self.ready:
             bucket = torch.cat([gradient.flatten() for gradient in self.ready]) / dist.get_world_size()
             self.sent.append((dist.all_reduce(bucket, async_op=True), bucket, self.ready))
             self.ready = []
 
     def finish(self) -> None:
-        """Put every mean in its place."""
+        """Wait for all buckets, and put every mean into its gradient."""
         self.send()
         for work, bucket, gradients in self.sent:
             work.wait()

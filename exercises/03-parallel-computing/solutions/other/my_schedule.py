@@ -1,4 +1,4 @@
-"""The same order by a rule for each moment: run forward while there is room for another micro-batch, else the oldest
+"""The same order by a rule for each moment: run forward if there is room for another micro-batch, otherwise the oldest
 backward."""
 
 from __future__ import annotations

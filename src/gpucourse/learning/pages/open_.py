@@ -1,4 +1,4 @@
-"""`open`: the content of a workspace's page, read by the functions behind `list`, `next`, `runs` and `show`."""
+"""`open`: the content of a workspace's page, from the functions behind `list`, `next`, `runs` and `show`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from gpucourse.workspace import deployments, runs
 
 @dataclass(frozen=True, kw_only=True)
 class PageContent:
-    """The content of all pages: the syllabus, the next step (None if it is not known), every run, sweep and receipt, and a
-    sentence for each item that cannot be read. Runs and receipts are in chronological order; sweeps are newest first."""
+    """The content of all pages: the syllabus, every run, sweep and receipt, and a sentence for each unreadable item.
+
+    The next step is None if it is not known. Runs and receipts are oldest first; sweeps are newest first.
+    """
 
     syllabus: Syllabus
     next_step: NextStep | None
@@ -31,12 +33,12 @@ class PageContent:
     damaged_receipts: Sequence[str]
 
     def list_runs(self, exercise: str) -> list[RunRecord]:
-        """Return the runs of one exercise, oldest first. Runs of the learner's own scripts belong to no exercise."""
+        """Return the runs of one exercise, oldest first. The learner's own scripts belong to no exercise."""
         return [record for record in self.records if record.exercise == exercise and not record.own_script]
 
 
 def open_(context: Context) -> PageContent:
-    """Read the content of the workspace's page. This contacts no node and changes nothing."""
+    """Read the content of the workspace's page, without contacting a node or changing anything."""
     records, errors = runs.readable(context.paths)
     try:
         step = find_next_step(context)

@@ -32,14 +32,14 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""The largest part of a log that a page shows, in bytes: a quarter from its beginning, the rest from its end."""
+"""The most bytes of a log on a page: a quarter from its beginning, three quarters from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """One log, or its beginning and its end if `end` is not empty. `size` is the size of the whole file in bytes."""
+    """One log, or its beginning and `end`. `size` is the size of the whole file in bytes."""
 
     node: str
     rank: int | None
@@ -57,9 +57,11 @@ class LogExcerpt:
 class RunContent:
     """One run: its record, its measurements and its verdict.
 
-    `exercise` is None for a script of the learner and for an exercise that the course no longer has. `logs_left_out` counts
-    logs beyond MAX_LOGS. `trouble` has a sentence for each file that cannot be read, `edits` contains what the learner changed
-    in the exercise's files before the run, and `recorded` the course's GPU measurements for the plots, by their files.
+    `exercise`: None for a learner's own script, and for an exercise that the course no longer has.
+    `logs_left_out`: how many logs beyond MAX_LOGS are left out.
+    `trouble`: a sentence for each unreadable file.
+    `edits`: the learner's changes to the exercise's files before the run.
+    `recorded`: the course's GPU measurements for the plots, by their files.
     """
 
     record: RunRecord
@@ -76,7 +78,7 @@ class RunContent:
     recorded: Mapping[str, RecordedPlot] = field(default_factory=dict)
 
     def list_tables(self) -> list[Grid]:
-        """Return the tables of the exercise for which this run has rows."""
+        """Return the exercise's tables with rows from this run."""
         return [
             Grid(title=table.title, columns=grid.columns, rows=grid.rows, numeric=grid.numeric, note=grid.note)
             for table in (self.exercise.tables if self.exercise else ())
@@ -84,7 +86,7 @@ class RunContent:
         ]
 
     def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:
-        """Yield the plots of the exercise for which this run, or the course's GPU record, has points."""
+        """Yield the exercise's plots with points from this run or the course's GPU record."""
         with_gpu = on_gpu(self.metrics, self.record.mode)
         for plot in self.exercise.plots if self.exercise else ():
             record = self.recorded.get(plot.file)
@@ -97,14 +99,14 @@ class RunContent:
 
 
 class RunReader:
-    """Reads runs of one workspace. The course's GPU record of an exercise is read only once."""
+    """Reads runs of one workspace. It reads the course's GPU record of an exercise only once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._recorded: dict[str, dict[str, RecordedPlot]] = {}
 
     def read(self, record: RunRecord) -> RunContent:
-        """Return everything that is stored about a run, each file bounded; `trouble` names what cannot be read."""
+        """Return everything that is stored about a run, each file up to a limit. `trouble` names unreadable files."""
         content = read_run(self._context, record)
         if content.exercise is None or on_gpu(content.metrics, record.mode):
             return content
@@ -114,7 +116,7 @@ class RunReader:
 
 
 def read_run(context: Context, record: RunRecord) -> RunContent:
-    """Return everything that is stored about a run, without the course's GPU record for its plots."""
+    """Return everything that is stored about a run, without the course's GPU record."""
     files = runs.files_of(context.paths, record)
     trouble: list[str] = []
     try:

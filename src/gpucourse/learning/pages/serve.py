@@ -1,6 +1,7 @@
-"""Serves the page over HTTP on loopback, for a browser on another computer that connects through an SSH tunnel.
+"""Serves the page over HTTP on loopback. A browser on another computer can reach it through an SSH tunnel.
 
-Every user of the computer can reach a port on loopback, so the address contains a random word; nothing is served without it.
+Every user of this computer can reach a port on loopback. So the address contains a random word, and no request without it is
+served.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gpucourse.outside.names import OutsideError
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
-"""Host names that a request may use. A web page whose name resolves to loopback uses another name, and is refused."""
+"""Host names that a request may contain. This refuses web pages whose names resolve to loopback."""
 
 MAX_BYTES = 64 << 20  # limit in bytes for one file
 PATIENCE_S = 10.0  # ends a request that would never end
@@ -53,7 +54,7 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.port}/{self.token}/index.html"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about a client that disconnected; print an error of this program."""
+        """Report errors in this program. Print nothing about a client that disconnected."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -63,14 +64,14 @@ class _Request(SimpleHTTPRequestHandler):
     timeout = PATIENCE_S
 
     def version_string(self) -> str:
-        """Return a name without the versions of this computer's software."""
+        """Return a name that does not reveal the versions of this computer's software."""
         return "gpucourse"
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: the requested path contains the token."""
+        """Print nothing, because the requested path contains the token."""
 
     def send_head(self) -> io.BytesIO:
-        """Send the headers; return the body, which GET sends and HEAD does not."""
+        """Send the headers, and return the body. GET sends the body; HEAD does not."""
         data = self._read() if self._is_for_us() else None
         self.send_response(HTTPStatus.OK if data is not None else HTTPStatus.NOT_FOUND)
         body = b"There is no such page.\n" if data is None else data
@@ -85,7 +86,7 @@ class _Request(SimpleHTTPRequestHandler):
         return name.lower() in HOSTS
 
     def _read(self) -> bytes | None:
-        """Return the file that the path names; None for a wrong token, or if the path is not a page."""
+        """Return the file for the path, or None if the token is wrong, or if the path is not a page."""
         _, _, path = self.path.partition("/")
         token, _, name = path.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

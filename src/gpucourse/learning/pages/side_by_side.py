@@ -1,4 +1,4 @@
-"""Runs of one exercise side by side: every value that at least one run has, and its difference from the first run's value."""
+"""Runs of one exercise side by side: every value, and its difference from the value of the first run."""
 
 from __future__ import annotations
 
@@ -13,54 +13,55 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MAX_RUNS = 8
-"""The largest number of runs that are put side by side; the newest are used."""
+"""The most runs that are shown side by side; the newest are used."""
 
 MAX_ROWS = 24
-"""The largest number of rows that are compared in one table of a run; the first are used."""
+"""The most rows that are compared in one table; the first are used."""
 
 NOISE = "≈ "
-"""Marks a difference that may be noise: the spreads of both values, or of the times behind them, overlap."""
+"""Marks a difference that may be noise, because the spreads of both values overlap, or those of the times behind them."""
 
 UNKNOWN = "? "
-"""Marks a difference of measured values whose spread is unknown."""
+"""Marks a difference between measured values with an unknown spread."""
 
 MEASURED = "measured"
 """The group for the measurements of a learner's own script."""
 
 SAME_FACTOR = 0.005
-"""The relative difference of two factors that are equal except for rounding."""
+"""The largest relative difference between two factors that are equal except for rounding."""
 
 MAX_TEXT = 120  # the most characters of a compared text
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A median and its spread within one run: the 20th and the 80th percentiles around it."""
+    """A median and its spread within one run: the 20th and 80th percentiles."""
 
     median: float
     low: float
     high: float
 
     def overlaps(self, other: Spread) -> bool:
-        """Return whether the difference of two medians may be noise."""
+        """Return whether the difference between two medians may be noise."""
         return self.low <= other.high and other.low <= self.high
 
     def divide(self, other: Spread) -> Spread:
-        """Return the spread of this time divided by another, as for a speed-up. All numbers must be positive."""
+        """Return the spread of this time divided by another time, as for a speed-up. All numbers must be positive."""
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
     def changed_like(self, other: Spread, factor: float) -> bool:
-        """Return whether the other median is this median times the factor, or divided by it, as in values computed from
-        both."""
+        """Return whether the medians differ by this factor or its inverse. This shows that values were computed from them."""
         ratio = other.median / self.median
         return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A value of one run as text, and as a number if it is one. `measured` is true for a number that may differ in the next
-    run. `times` are the spreads, in its row and its table, from which the value may be computed; the spread of its row is
-    first."""
+    """A value of one run as text, and also as a number if it is one.
+
+    `measured`: whether the number may be different in the next run.
+    `times`: the spreads from which the value may be computed, first its own row's, then those of its table.
+    """
 
     text: str
     number: float | None = None
@@ -68,8 +69,8 @@ class ComparedValue:
     times: tuple[Spread, ...] = ()
 
     def find_mark(self, base: ComparedValue) -> str:
-        """Return the mark to write before the difference from a base: NOISE, UNKNOWN, or an empty text. The text is empty if
-        the difference is larger than the spreads, or if nothing was measured."""
+        """Return the mark for the difference from a base: NOISE, UNKNOWN, or an empty text. The text is empty if the difference
+        exceeds the spreads, or if nothing was measured."""
         if not self.number or not base.number:
             return UNKNOWN if self.measured else ""
         factor = self.number / base.number
@@ -81,7 +82,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """One value in all runs. It is None for a run that does not have it."""
+    """One value in all runs. It is None for a run without this value."""
 
     title: str
     values: tuple[ComparedValue | None, ...]
@@ -92,24 +93,24 @@ class ComparedRow:
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """Return the difference of each value from the first, such as `+12 %`; it is empty if it is not known."""
+        """Return the difference of each value from the first, such as `+12 %`; an empty text if it is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 
     def list_marks(self) -> set[str]:
-        """Return the marks of all numbers that differ from the first. A difference that is larger than the spreads has an empty
-        mark."""
+        """Return the marks of all numbers that differ from the first. The mark is empty if the difference exceeds the
+        spreads."""
         base, *other_values = self.values
         numbers = [value for value in other_values if base and value and value.number is not None and value.text != base.text]
         return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
 
 
 Values = dict[tuple[str, str], ComparedValue]
-"""The values of one run by their group (how it was started, a table, the checks) and their title."""
+"""The values of one run. Each key is a pair: the group (how the run was started, a table, the checks) and the title."""
 
 
 def list_values(content: RunContent) -> Values:
-    """Return all values of a run that can be compared, in the order in which they are shown."""
+    """Return all values of a run that can be compared, in the order of display."""
     record, values = content.record, Values()
     values["started", "state"] = _text(record.state.replace("_", " "))
     values["started", "nodes"] = _number(len(record.nodes))
@@ -131,14 +132,14 @@ def list_values(content: RunContent) -> Values:
 
 
 def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float | str]]:
-    """Yield the single values that a script wrote under keys that it chose, each with its key."""
+    """Yield the single values under a script's own keys, each with its key."""
     for name, value in metrics.items():
         if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
             yield printable(name, MAX_TEXT), value
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
-    """Return the rows of each group over these runs, in the order of the first run that has them."""
+    """Return the rows of each group over these runs. Their order is that of the first run that has them."""
     keys = dict.fromkeys(key for values in runs for key in values)
     groups: dict[str, list[ComparedRow]] = {}
     for group, title in keys:
@@ -155,7 +156,7 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
-    """Yield the values of a run's table, each named by its row and its column."""
+    """Yield the values in a run's table, each named by its row and column."""
     first, *other_columns = table.columns
     first_time: Spread | None = None
     for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MAX_ROWS], 1):
@@ -171,8 +172,7 @@ def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _read_time(row: Mapping[str, Any]) -> Spread | None:
-    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None if the row has no such
-    time."""
+    """Return the time in a row with its spread, such as `median_ms` with `p20_ms` and `p80_ms`, or None without such a time."""
     for key in row:
         name, _, unit = key.partition("_")
         spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]
@@ -183,7 +183,7 @@ def _read_time(row: Mapping[str, Any]) -> Spread | None:
 
 
 def _measure(value: object, digits: int | None = None) -> ComparedValue:
-    """Return a value that a run measured. A whole number is a count, which will be the same in the next run."""
+    """Return a value that a run measured. A whole number is a count, so the next run will have the same number."""
     return replace(_value(value, digits), measured=isinstance(value, float))
 
 

@@ -1,4 +1,4 @@
-"""Sweeps for the page: the record of each sweep, with the points for a chart."""
+"""Sweeps for the page: the record of each sweep, with the points of its charts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpucourse.workspace.files import check_record, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_SWEEPS = 40
-"""The largest number of sweeps on the page; the newest are shown."""
+"""The most sweeps on the page; the newest are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepContent:
-    """A sweep, its exercise (None if the course no longer has it), and the chart over its values, if any."""
+    """A sweep, its exercise (None if the course no longer has it), and a chart over its values, if any."""
 
     sweep: Sweep
     exercise: Exercise | None
@@ -30,7 +30,7 @@ class SweepContent:
 
 
 def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
-    """Return the newest sweeps, newest first, and a sentence for each sweep that cannot be read."""
+    """Return the newest sweeps, newest first, and a sentence for each unreadable sweep."""
     folders = [RunPaths(folder) for folder in runs.list_folders(context.paths) if RunPaths(folder).sweep.is_file()]
     sweeps: list[SweepContent] = []
     errors: list[str] = []

@@ -1,4 +1,4 @@
-"""Runs commands in separate processes, in a workspace other than the user's."""
+"""Runs commands in separate processes, in another workspace than the user's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpucourse.errors import ExitCode
 
 
 def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Run a command of this program, and return its exit code and its JSON document. If it prints none, the document is an
-    error with the end of its stderr. If the words cannot be passed on a command line, it is an error with the reason."""
+    """Run a command of this program, and return its exit code and its JSON document. Without a document, return an error with
+    the end of its stderr. If the words cannot be passed on a command line, return an error with the reason."""
     try:
         process = subprocess.run(
             [sys.executable, "-m", "gpucourse", *words, "--json"],

@@ -1,5 +1,4 @@
-"""The learner's edits of the scripts in the runs that count, the handed-in parts, and a bundle with its points and these
-edits."""
+"""The learner's edits of scripts in the runs that count, the handed-in parts, and a bundle with its points and these edits."""
 
 from __future__ import annotations
 
@@ -26,15 +25,14 @@ NO_COPY = "edited, but the run has no copy of it"
 
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
-    """Return what the learner edited and handed in, by the exercise's number; exercises without edits are left out."""
+    """Return what the learner edited and handed in, by the exercise's number. Exercises without edits are left out."""
     exercises = (exercise for module in context.catalog.modules for exercise in module.exercises)
     return {exercise.id: edits for exercise in exercises if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
-    """Return the edits behind the run that counts for an exercise. The course's own scripts come first. Next come the learner's
-    parts in that run, if they differ from the handed-in parts or none is handed in. The handed-in parts, from any run, come
-    last."""
+    """Return the edits behind the run that counts for an exercise. First come the course's own scripts. Then come the run's
+    parts, unless they equal the handed-in parts. The handed-in parts, from any run, come last."""
     try:
         record = evidence.find_counting_run(context.paths, exercise)
     except GpucourseError:  # the grade says why
@@ -46,7 +44,7 @@ def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
 
 
 def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
-    """Yield the parts that are handed in, each as an edit of the delivered file, with its mark."""
+    """Yield the handed-in parts, each as an edit of the delivered file, with its mark."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
     try:
@@ -99,7 +97,7 @@ def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple
 
 @dataclass(frozen=True, kw_only=True)
 class GradedBundle:
-    """An open bundle with its grade. `edits` are the edits behind the runs that count, by the exercise's number."""
+    """An open bundle with its grade. `edits` maps each exercise number to the edits behind the run that counts."""
 
     bundle: OpenBundle
     grade: Grade
@@ -112,5 +110,5 @@ class GradedBundle:
 
 
 def grade_bundle(bundle: OpenBundle) -> GradedBundle:
-    """Return the grade of an open bundle, from its evidence. Raises ManifestError if the rubric has errors."""
+    """Return the grade of an open bundle. Raises ManifestError if the rubric has errors."""
     return GradedBundle(bundle=bundle, grade=grade(bundle.context), edits=list_all_edits(bundle.context))

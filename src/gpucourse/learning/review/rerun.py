@@ -1,9 +1,8 @@
-"""`grade --rerun`: repeats the runs of a bundle, with its scripts, on simulated nodes of this computer, and judges the
-handed-in parts again.
+"""`grade --rerun`: repeats the runs of a bundle on simulated nodes of this computer, and judges the handed-in parts again.
 
-A bundle comes from outside. Its code runs in a workspace that is removed afterwards, with the limits of every run, a separate
-home folder, and none of this environment's credentials. It is still the learner's code, and runs with the rights of the person
-who types the command.
+A bundle comes from outside. Its code runs in a temporary workspace, with the limits of every run, a separate home folder, and
+no credentials of this environment. It is still the learner's code, and runs with the rights of the person who types the
+command.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 from gpucourse.workspace.trust import TRUST_LIST, config_folder
 
 SETTINGS = "log_limit: 64 MiB\noutput_limit: 1 GiB\n"
-"""The limits of each rank and each node in a workspace that runs another person's scripts."""
+"""The limits for each rank and each node in a workspace that runs another person's scripts."""
 _KEPT = {
     "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV",
     "GPUCOURSE_TERRAFORM", "GPUCOURSE_COURSE", "TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR",
@@ -50,8 +49,11 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """One exercise after its rerun, with its parts judged again. `run` is the run in the bundle; empty if none counts. `why`
-    says what differs besides figures, or why the run was left out."""
+    """One exercise after its rerun, with its parts judged again.
+
+    `run`: the run in the bundle. It is empty if no run counts.
+    `why`: the differences besides figures, or why the run was left out.
+    """
 
     exercise: str
     run: str
@@ -62,7 +64,7 @@ class Rerun:
 
 @dataclass(frozen=True)
 class _Place:
-    """An open bundle, and the workspace in which its runs are repeated."""
+    """An open bundle, and the workspace where its runs are repeated."""
 
     bundle: Context
     paths: WorkspacePaths
@@ -78,11 +80,13 @@ _Due = Sequence[tuple[Exercise, RunRecord | None]]
 
 
 def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
-    """Repeat the exercises of a bundle that have a run which counts, and judge their handed-in parts again; yield each exercise
-    as soon as it is done. If `exercise_ids` names exercises, repeat these and the exercises that they build on. `original`: use
-    the course's own scripts in place of the learner's edited ones.
+    """Repeat the run that counts for each exercise of a bundle, and judge the handed-in parts again. Yield each exercise when
+    it is done.
 
-    Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
+    `exercise_ids`: repeat only these exercises and the exercises that they build on. If it is empty, repeat all.
+    `original`: use the course's own scripts instead of the learner's edited ones.
+
+    Raises UnknownName. At the end, nothing keeps running, and the workspace is removed.
     """
     choices = _choose(bundle, exercise_ids)
     with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
@@ -122,8 +126,8 @@ def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the handed-in parts that have a judge and whose judged file is known. Of parts that replace each other, return
-    only one."""
+    """Return the handed-in parts that have a judge and a known judged file. Of parts that replace each other, return only
+    one."""
     judged_ids = {part.id for part in exercise.yours if part.judge}
     try:
         results = choose_needed(exercise.yours, read_part_results(bundle, exercise))
@@ -133,8 +137,8 @@ def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ..
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Make a home folder for another person's scripts. It contains the reviewer's list of trusted folders, for the course, and
-    a link to Terraform's downloads, but no key, no credential and no configuration."""
+    """Make a home folder for another person's scripts. It contains the reviewer's list of trusted folders and a link to
+    Terraform's downloads, but no key, no credential and no configuration."""
     trusted = config_folder(environ) / TRUST_LIST
     home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
@@ -150,7 +154,7 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
-    """Return the part of this environment that the commands see: enough to start, but no credentials."""
+    """Return the variables for the commands: enough to start, but no credentials."""
     passed_on = {name: value for name, value in environ.items() if name in _KEPT}
     packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # from pip install --user
     return {**passed_on, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
@@ -181,7 +185,7 @@ def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rer
 
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
-    """Return why an exercise cannot be run again on simulated nodes; empty if it can."""
+    """Return why an exercise cannot be repeated on simulated nodes, or an empty text if it can."""
     if exercise.launch.traits.is_terminal:
         return "it needs a session at the learner's own terminal"
     try:
@@ -220,7 +224,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     if code == _MISSING and not run:
         return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
     if run.get("state") != "succeeded":
-        reason = f"it does not run again: {_say_error(document) or run.get('state') or 'no run'}"
+        reason = f"it could not be repeated: {_say_error(document) or run.get('state') or 'no run'}"
         return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=reason)
     files = RunPaths(Path(document["folder"]))
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
@@ -236,7 +240,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
 
 
 def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Rerun) -> Rerun:
-    """Judge the handed-in parts again; return the repeated exercise with their results."""
+    """Judge the handed-in parts again. Return the repeated exercise with their results."""
     handed_in = _list_handed_in(place.bundle, exercise)
     if not handed_in:
         return repeated
@@ -256,8 +260,8 @@ def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Re
 
 
 def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, Any]) -> RepeatedFigure:
-    """Compare the bundle's result for a part with the judge's result here, from `try --json`. A part that failed because of a
-    run's checks may pass its judge."""
+    """Compare the bundle's result for a part with the judge's result on this computer, from `try --json`. A part that failed
+    because of a run's checks may pass its judge."""
     word = str(repeated.get("verdict") or "not judged")
     decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)
     expectation = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
@@ -271,7 +275,7 @@ def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, 
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
-    """Put the files of this run, and no other files of the learner, into the exercises folder of the workspace."""
+    """Put the files of this run into the exercises folder of the workspace, and no other files of the learner."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)
@@ -287,7 +291,7 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
 
 
 def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
-    """Return the parameters of a run as --set options; names that the exercise does not have are left out."""
+    """Return the parameters of a run as --set options. Parameters that the exercise does not have are left out."""
     words = []
     for parameter in exercise.parameters:
         value = record.parameters.get(parameter.name)
@@ -303,9 +307,12 @@ def list_start_options(record: RunRecord) -> list[str]:
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
-    """Return a sentence on the checks that need no GPU and have a different result; empty if there are none. `repeated` are the
-    checks of the new run as `run --json` lists them. They may include failed checks that the bundle's run does not have, such
-    as `one-group`."""
+    """Return a sentence about the checks that need no GPU and whose results differ from the bundle's, or an empty text if none
+    do.
+
+    `repeated`: the checks of the new run, as in `run --json`. These may include failed checks that the bundle's run does not
+    have, such as `one-group`.
+    """
     words = {str(check.get("id")): str(check.get("verdict")) for check in repeated}
     original = verdict_on(bundle, exercise, record).checks
     sentences = [
