@@ -29,9 +29,9 @@ def draw_sectors(shown: int = 16) -> Canvas:
     picture = Canvas(
         "What one request of a warp fetches",
         f"Five rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
-        f"warp uses 32 words in each row. Neighbouring words lie in {counts[0]} sectors; one element later in {counts[1]}; "
-        f"every second word in {counts[2]}; one field of a structure of four in {counts[3]}; down a column of a matrix of 64 "
-        f"columns in {counts[4]}, of which two are in the picture.",
+        f"warp uses 32 words in each row. Row 1: neighbouring words, {counts[0]} sectors. Row 2: the same words, shifted by one "
+        f"element, {counts[1]} sectors. Row 3: every second word, {counts[2]} sectors. Row 4: one field of a structure of four, "
+        f"{counts[3]} sectors. Row 5: a column of a matrix with 64 columns, {counts[4]} sectors, of which the picture shows two.",
         280,
     )
     left, wide = 140, 38.0
