@@ -29,9 +29,10 @@ def draw_sectors(shown: int = 16) -> Canvas:
     picture = Canvas(
         "What one request of a warp fetches",
         f"Five rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
-        f"warp uses 32 words in each row. Neighbouring words lie in {counts[0]} sectors; one element later in {counts[1]}; "
-        f"every second word in {counts[2]}; one field of a structure of four in {counts[3]}; down a column of a matrix of 64 "
-        f"columns in {counts[4]}, of which two are in the picture.",
+        f"warp uses 32 words in each row. Row 1: neighbouring words, {counts[0]} sectors. Row 2: the same words, shifted by "
+        f"one element, {counts[1]} sectors. Row 3: every second word, {counts[2]} sectors. Row 4: one field of a structure of "
+        f"four, {counts[3]} sectors. Row 5: a column of a matrix with 64 columns, {counts[4]} sectors, of which the "
+        "picture shows two.",
         280,
     )
     left, wide = 140, 38.0
@@ -63,9 +64,9 @@ def draw_banks() -> Canvas:
     words = read_accesses()["words"]
     picture = Canvas(
         "The banks of a tile's column",
-        "Two grids of 32 lanes by 32 banks. With rows of 32 words all 32 lanes of a warp that read a column use the same "
-        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words each lane uses a different bank: "
-        "none.",
+        "Two grids of 32 lanes by 32 banks, for a warp that reads a column. With rows of 32 words, all 32 lanes use the same "
+        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words, each lane uses a different bank: "
+        "no conflicts.",
         350,
     )
     cell = 8.5
@@ -91,9 +92,9 @@ def draw_tree() -> Canvas:
     requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
     picture = Canvas(
         "Which threads add, step by step",
-        "Two charts of 8 warps over 8 steps. With halving, the threads that add are the first 128, 64, 32 and so on, in "
-        f"{', '.join(map(str, requests['halves']))} warps. With neighbours first, the same numbers of threads are spread over "
-        f"the block, in {', '.join(map(str, requests['neighbours']))} warps.",
+        "Two charts of 8 warps over 8 steps. With halving, the first 128, 64, 32 and so on of the threads add. In the 8 steps "
+        f"they are in {', '.join(map(str, requests['halves']))} warps. With neighbours first, the threads that add are spread "
+        f"over the block, in {', '.join(map(str, requests['neighbours']))} warps.",
         290,
     )
     warp = 38.0

@@ -28,12 +28,12 @@ def draw_slices() -> Canvas:
     picture = Canvas(
         "One tensor in four files, and who reads what",
         f"A tensor of {ROWS} rows, cut into four slices of {ROWS // WRITERS} rows. Each of four ranks writes its slice into "
-        "a file of its own. A table, .metadata, lists each slice's rows, its file, its first byte there and its length: "
+        "a separate file. The table .metadata lists each slice's rows, its file, its first byte in the file and its length: "
         + "; ".join(
             f"rows {low} to {high - 1} in __{n}_0.distcp from byte {FIRST[n]:,}" for n, (low, high) in enumerate(cut(4))
         )
-        + f", {BYTES:,} bytes each. Below, three training runs load it: four ranks read one file each, two ranks read two "
-        "files each, and one rank reads all four.",
+        + f", {BYTES:,} bytes each. Below, three training runs load the tensor: four ranks read one file each, two ranks read "
+        "two files each, and one rank reads all four files.",
         392,
     )
     left, wide = 96, 640

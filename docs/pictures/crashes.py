@@ -22,8 +22,8 @@ def draw_lives() -> Canvas:
         "The losses of two lives",
         f"The loss of {len(LOSSES)} steps, which falls from {LOSSES[0]:.1f} to {LOSSES[-1]:.1f}. The first life does "
         f"steps 1 to {CRASHED_AFTER} and ends there; a checkpoint was saved after step {SAVED_EVERY}. The second life begins "
-        f"at that checkpoint and does steps {SAVED_EVERY + 1} to {len(LOSSES)}. The {again} steps that both have done have "
-        "exactly the same losses, so that the second life's points lie on those of the first.",
+        f"at that checkpoint and does steps {SAVED_EVERY + 1} to {len(LOSSES)}. The {again} steps that both lives do have "
+        "exactly the same losses, so the points of the two lives coincide.",
         300,
     )
     left, right, top, bottom = 60.0, 740.0, 40.0, 236.0
@@ -59,9 +59,9 @@ def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
     picture = Canvas(
         "The interval between saves",
         f"Three curves over the interval between two saves, for a save of {cost_s:g} s and one failure in 4 hours on average. "
-        "The share of time that saves take falls with the interval; the share that crashes lose grows with it. Their sum is "
-        f"smallest at {best:.0f} s, where both are {least / 2:.2f} %, and is flat there: from a third to three times that "
-        f"interval it stays below {_sum_percent(cost_s, mtbf_s, 3 * best):.1f} %.",
+        "With a longer interval, saves take a smaller share of the time, but crashes lose a larger share. The sum of both is "
+        f"smallest at {best:.0f} s, where each share is {least / 2:.2f} %. The sum is flat there: from a third to three times "
+        f"that interval it stays below {_sum_percent(cost_s, mtbf_s, 3 * best):.1f} %.",
         330,
     )
     left, right, top, bottom = 64.0, 740.0, 30.0, 262.0

@@ -56,9 +56,10 @@ def draw_roofline() -> Canvas:
     """Draw what a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
     picture = Canvas(
         "Rooflines of three GPUs",
-        "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its "
-        "memory bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
-        "TFLOP/s. Adding vectors is far down the slope; a product of large matrices is under the flat roof.",
+        "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. For each GPU, a slope "
+        "shows its memory bandwidth, and a flat roof its peak for half precision: 320 GB/s and 65 TFLOP/s for a T4, 300 GB/s "
+        "and 121 TFLOP/s for an L4, 312 TFLOP/s for an A100. Adding vectors is far down the slope; a product of large "
+        "matrices is under the flat roof.",
         330,
     )
     left, top, wide, high = 70, 20, 650, 250
@@ -105,9 +106,9 @@ def draw_batch() -> Canvas:
     turn = reading_ms / computing_ms
     picture = Canvas(
         "What a larger batch gives and costs",
-        "Two curves over the batch size, from 1 to 256, for opt-1.3b on a T4. Tokens a second of all requests rise in "
-        f"proportion up to a batch of about {turn:.0f} and are flat from there on. The time per token of one request is flat "
-        "up to the same batch and rises in proportion from there on.",
+        "Two curves over the batch size, from 1 to 256, for opt-1.3b on a T4. The tokens per second of all requests "
+        f"rise in proportion to the batch size up to about {turn:.0f}, and then stay the same. The time per token of one "
+        "request stays the same up to this batch size, and then rises in proportion.",
         280,
     )
     top, high, wide = 40, 180, 280
@@ -146,8 +147,8 @@ def draw_price() -> Canvas:
     picture = Canvas(
         "You pay for idle hours",
         "A falling curve: the price of a million tokens over the share of time in which the GPU works, for a T4 at 0.526 "
-        "dollars an hour and 1,000 tokens a second. At full use it is 0.15 dollars, at half use twice as much, at a tenth ten "
-        "times as much.",
+        "dollars an hour and 1,000 tokens a second. At full use the price is 0.15 dollars, at half use twice as much, "
+        "at a tenth of full use ten times as much.",
         280,
     )
     left, top, wide, high = 70, 20, 640, 200

@@ -12,9 +12,9 @@ def draw_attention(blocks: int = 8) -> Canvas:
     picture = Canvas(
         "Attention in tiles, causal",
         f"A matrix of {blocks} by {blocks} tiles of scores. Each row of tiles is one program: it keeps its queries, goes from "
-        "left to right over the keys, and ends at the diagonal. Tiles on the diagonal are masked, those above it are never "
-        f"loaded: {loaded} of {blocks**2} tiles are, {share:.0f}%. Between two tiles a program keeps three things for each "
-        "query: the highest score, the sum of the weights, and the weighted values.",
+        "left to right over the keys, and ends at the diagonal. Tiles on the diagonal are masked, and tiles above the "
+        f"diagonal are skipped: {loaded} of {blocks**2} tiles are loaded, or {share:.0f}%. Between two tiles a program keeps "
+        "three things for each query: the highest score, the sum of the weights, and the weighted values.",
         330,
     )
     left, top, cell = 96, 48, 30

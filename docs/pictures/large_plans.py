@@ -47,9 +47,9 @@ def draw_ways() -> Canvas:
     words = "; ".join(f"{name} {totals[name]:.0f} GB and {seconds[name]:.1f} s" for name in ways)
     picture = Canvas(
         "Six ways to divide the training of a 7B model over eight A100s",
-        "Bars of the memory of the fullest GPU, each made up of weights, gradients, optimizer and activations, against "
-        f"the {usable:.0f} GB that may be filled, with the least time of a step: {words}. Only the plain copies do not fit. "
-        "The last bar has eight sequences in a micro-batch, the others one.",
+        "Bars of the memory of the fullest GPU, each made up of weights, gradients, optimizer and activations. A line marks "
+        f"the {usable:.0f} GB that may be filled. Memory and least time of a step: {words}. Only the plain copies do not fit. "
+        "The plan of the last bar has eight sequences in a micro-batch, the other plans have one.",
         282,
     )
     left, unit = 138.0, 3.6
@@ -85,11 +85,11 @@ def draw_all_plans() -> Canvas:
         raise ValueError(f"not all plans above {SLOW_S} s use ZeRO 2 or 3")
     picture = Canvas(
         "All valid plans for a 70B model on 64 H100s",
-        f"{len(valid)} points, each a valid plan: GB on its fullest GPU to the right, the least time of a step "
-        f"upwards, from {fastest:.1f} to {slowest:.0f} s on a logarithmic scale. Half of the plans take at most "
+        f"{len(valid)} points, each a valid plan. The horizontal axis shows the GB on its fullest GPU, the vertical axis the "
+        f"least time of a step, from {fastest:.1f} to {slowest:.0f} s on a logarithmic scale. Half of the plans take at most "
         f"{half:.1f} s. The fastest is {best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. Fast and slow plans lie at "
-        f"every size, with any number of slices. All {len(slow)} above {SLOW_S} s use ZeRO 2 or 3, and send shards for each "
-        "of many micro-batches.",
+        f"every size, with any number of slices. All {len(slow)} plans above {SLOW_S} s use ZeRO 2 or 3, and send shards for "
+        "each of many micro-batches.",
         360,
     )
     left, top, wide, high, first, last = 64.0, 20.0, 660.0, 270.0, 6.0, 80.0

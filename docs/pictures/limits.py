@@ -27,9 +27,9 @@ def draw_circle() -> Canvas:
     picture = Canvas(
         "The end of a signal: on a ring, and padded with zeros",
         f"Two rows of {SAMPLES} samples, each with a template of {points} points at sample {begin}. Above, on a ring of "
-        f"{SAMPLES} points, the template covers the last three samples and goes on with the first three: where one half of a "
-        "pulse lies at each end, the score there is as high as that of a whole pulse. Below, six zeros follow the samples: the "
-        "template covers three samples and three zeros, and the score is half as high. All other scores are equal.",
+        f"{SAMPLES} points, the template covers the last three and the first three samples. If half of a pulse lies at each "
+        "end, the score is as high as that of a whole pulse. Below, six zeros follow the samples, so the template covers three "
+        "samples and three zeros, and the score is half as high. All other scores are the same in both rows.",
         368,
     )
     signal = [0.0] * SAMPLES
@@ -74,8 +74,9 @@ def draw_two_roofs() -> Canvas:
         "Two rooflines and eight kernels",
         "Both axes are logarithmic: operations per byte, from an eighth to 2,048, and GFLOP/s. Two roofs: a T4 in float32 with "
         "320 GB/s and 8,100 GFLOP/s, its ridge at 25 operations per byte; and one core of a server with 10 GB/s and 168 "
-        "GFLOP/s, as measured, its ridge at 17. Dots under both roofs: sparse product 0.14, saxpy 0.17, stencil 0.75, layer "
-        "norm 1, GEMM of 16 2.7, FFT 3.75 on the slopes; GEMM of 512 85 and forces 731 under the flat parts.",
+        "GFLOP/s, as measured, its ridge at 17. Dots show programs. On the slopes, with their operations per byte: sparse "
+        "product (0.14), saxpy (0.17), stencil (0.75), layer norm (1), GEMM of 16 (2.7), FFT (3.75). Under the flat parts: "
+        "GEMM of 512 (85), forces (731).",
         366,
     )
     left, top, wide, high = 70, 20, 660, 280
@@ -121,9 +122,9 @@ def draw_passes() -> Canvas:
     sums = {name: NUMBER * sum(operands + 1 for operands in step) for name, step in steps.items()}
     picture = Canvas(
         "What a stencil's operations move",
-        f"Bars of bytes per point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} in all. In "
-        f"place there are five: a product of 8, and four additions of 12, {sums['in place']} in all. A dashed line at "
-        "8 marks the minimum: read once, written once.",
+        f"Bars of bytes per point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} bytes in all. "
+        "The step in place has five operations: a product of 8 bytes and four additions of 12 bytes, "
+        f"{sums['in place']} bytes in all. A dashed line at 8 bytes marks the minimum: read once, written once.",
         150,
     )
     left, scale = 84, 6.0

@@ -32,9 +32,9 @@ def draw_mesh_on_nodes() -> Canvas:
     picture = Canvas(
         "One mesh on two nodes, in two orders",
         "Two charts of two nodes with four ranks each. On the left tp varies slowest: the two slices of every stage lie on "
-        f"different nodes, and all {across['tp']:,} bytes of their sums cross in a step. On the right tp varies fastest and "
-        "pp slowest: slices are neighbours on a node, and only stages communicate between nodes, "
-        f"{across['pp']:,} bytes in a step.",
+        f"different nodes, so {across['tp']:,} bytes of their sums cross between nodes in a step. On the right tp varies "
+        "fastest and pp slowest: the slices of a stage are on the same node, and only stages send bytes between nodes, "
+        f"{across['pp']:,} in a step.",
         298,
     )
     for chart, order in enumerate(orders):
@@ -72,8 +72,8 @@ def draw_step_limits() -> Canvas:
     totals = [(computing + wait) / (1 - bubble) for _, wait, bubble in rows]
     picture = Canvas(
         "What a step waits for",
-        f"Bars of the time of a step, in ms: {computing:.0f} of computing, then the sums of two slices, then the bubble of "
-        f"{stages} stages. "
+        f"Bars of the time of a step, in ms: {computing:.0f} of computing, plus the sums of two slices, plus the bubble of "
+        f"{stages} stages. In all: "
         + "; ".join(f"{name}: {total:.0f}" for (name, _, _), total in zip(rows, totals, strict=True))
         + ".",
         46 + 34 * len(rows) + 24,

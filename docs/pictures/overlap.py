@@ -66,8 +66,9 @@ def draw_engines(chunks: int = 8) -> Canvas:
     picture = Canvas(
         "Three engines, one stream or three",
         f"Three charts of copy in, compute and copy out over time, for {chunks} chunks that take one unit on each engine. In "
-        f"one stream only one engine works at a time: {serial} units. With three streams and two buffers every third unit is "
-        f"lost to waiting for a free buffer: {two} units. With three buffers all engines work at the same time: {three} units.",
+        f"one stream, only one engine works at a time, and the chunks take {serial} units. With three streams and two buffers, "
+        f"every third unit is lost to waiting for a free buffer, and the chunks take {two} units. With three buffers, all "
+        f"engines work at the same time, and the chunks take {three} units.",
         374,
     )
     scale = (760 - LEFT - 10) / charts[0][1].units
@@ -97,8 +98,8 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     picture = Canvas(
         "The same pipeline, without the wait for a free buffer",
         f"Two charts of {chunks} chunks in {buffers} buffers. Above, the engines over time when all pieces take equally long: "
-        "chunk 3 comes into buffer 0 just when chunk 0 has left, by luck. Below, another order that the streams permit: all "
-        "chunks come in before the first is computed, chunks 3 and 4 overwrite 0 and 1, and "
+        "by luck, chunk 3 comes into buffer 0 just when chunk 0 has left. Below, another order that the streams permit: all "
+        "chunks come in before the first chunk is computed. Chunks 3 and 4 overwrite chunks 0 and 1, and "
         f"{wrong} of {chunks} results are wrong.",
         292,
     )
@@ -143,9 +144,9 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
     picture = Canvas(
         "Launches and kernels",
         f"Four charts of processor and GPU over time, for {kernels} kernels. A launch takes the processor {launch_us:g} us. "
-        f"With kernels of 2 us the GPU waits for each launch: {took[0]} us. As a graph, all are launched by one call, in "
-        f"{graph_us:g} us, and the kernels follow each other: {took[1]} us. With kernels of 8 us the processor is ahead "
-        f"anyway: {took[2]} us, and {took[3]} us as a graph.",
+        f"With kernels of 2 us, the GPU waits for each launch, and the model takes {took[0]} us. As a graph, one call of "
+        f"{graph_us:g} us launches all kernels, and the model takes {took[1]} us. With kernels of 8 us, the processor is ahead "
+        f"anyway, and the model takes {took[2]} us, or {took[3]} us as a graph.",
         398,
     )
     scale = (760 - LEFT - 10) / max(end for _, _, end in charts)

@@ -35,9 +35,9 @@ def draw_lanes() -> Canvas:
     (naive_a, naive_b), (good_a, good_b) = counts["naive"], counts["coalesced"]
     picture = Canvas(
         "What the 32 lanes of a warp read for one k",
-        f"Corners of the matrices A and B, twice. In naive the lanes read a column of A, in {naive_a} sectors "
-        f"that serve one lane each, and all read the same number of B, {naive_b} sector. In coalesced all read the same number "
-        f"of A, {good_a} sector, and a row of B, in {good_b} sectors that are used in full.",
+        f"Corners of the matrices A and B, twice. In naive, the lanes read a column of A, in {naive_a} sectors "
+        f"that serve one lane each. All lanes read the same number of B, in {naive_b} sector. In coalesced, all lanes read the "
+        f"same number of A, in {good_a} sector, and a row of B, in {good_b} sectors that are used in full.",
         270,
     )
     cell = 5.2
@@ -71,9 +71,9 @@ def draw_tiles() -> Canvas:
     steps = n // tile
     picture = Canvas(
         "What a block of tiled fetches",
-        f"The matrices A, B and C. A block computes {tile} x {tile} numbers of C. It takes A's tiles from left to right and "
-        f"B's from top to bottom, one of each in each of {steps} steps: {len(data['block'][0])} numbers of A and "
-        f"{len(data['block'][1])} of B in all, each of them once.",
+        f"The matrices A, B and C. A block computes {tile} x {tile} numbers of C. In each of {steps} steps it takes a tile of "
+        f"A and a tile of B, from left to right in A and from top to bottom in B. In all it takes {len(data['block'][0])} "
+        f"numbers of A and {len(data['block'][1])} of B, each of them once.",
         380,
     )
     cell, left, right, top, bottom = 2.6, 150, 350, 14, 196

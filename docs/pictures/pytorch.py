@@ -47,9 +47,9 @@ def draw_dry_queue() -> Canvas:
     idle = [100 * (1 - STEPS * KERNELS * KERNEL / (end - LAUNCH)) for end in ends]
     picture = Canvas(
         "What reading the loss costs",
-        "Two timelines of three steps with four kernels each. Above, the processor reads the loss at the end of each step: it "
-        "waits until the last kernel is done, and the GPU then has nothing to do until the next step's first launch arrives: "
-        f"{idle[0]:.0f}% of the time. Below, nothing is read: the processor runs ahead, and the GPU computes without a gap.",
+        "Two timelines of three steps with four kernels each. Above, the processor reads the loss at the end of each step, so "
+        "it waits until the last kernel is done. Then the GPU is idle until the next step's first launch arrives, "
+        f"{idle[0]:.0f}% of the time. Below, the processor reads nothing and runs ahead, and the GPU computes without a gap.",
         264,
     )
     scale = 612 / max(ends)
@@ -92,7 +92,7 @@ def draw_formats() -> Canvas:
         "What three formats can hold",
         "Three bars on an axis of powers of two. float32 and bfloat16 reach from below 2 to the power of -126 up to 2 to the "
         "power of 127; float16 from 2 to the power of -24 to 2 to the power of 15. Gradients of about 2 to the power of -30 "
-        "become 0 in float16. Multiplied by 65,536, which is 2 to the power of 16, they lie within its range.",
+        "become 0 in float16. Multiplied by 65,536, which is 2 to the power of 16, they are within the range of float16.",
         238,
     )
     left, right, low, high = 92, 740, -150, 128
@@ -142,8 +142,9 @@ def draw_repairs() -> Canvas:
     picture = Canvas(
         "Repairing only one fault, and leaving only one",
         f"Bars of time. With four faults the work takes {whole:.0f} units, of which fault c takes {PARTS[2][1]:.0f}. If only c "
-        f"is repaired, {alone:.0f} are left: {whole / alone:.1f} times as fast. If all but c are repaired, {left:.0f} are "
-        f"left, and {fast:.0f} without c: the same fault now makes it {left / fast:.0f} times as slow.",
+        f"is repaired, the work takes {alone:.0f} units and is {whole / alone:.1f} times as fast. If all faults but c are "
+        f"repaired, it takes {left:.0f} units. Without c it would take {fast:.0f}, so now c makes the work {left / fast:.0f} "
+        "times as slow.",
         214,
     )
     scale = 480 / whole

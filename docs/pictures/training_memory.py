@@ -56,11 +56,11 @@ def draw_step() -> Canvas:
     floor = 4 * WEIGHTS
     picture = Canvas(
         "Memory over a training step",
-        f"Two rows of bars over the time of a step, in MiB. Plain step: weights and moments, {3 * WEIGHTS:.1f} MiB, are there "
-        f"all the time; activations grow from block to block in forward up to a peak of {peaks[0]:.0f}, and shrink in backward "
-        "while gradients grow; the optimizer needs a copy of the weights. With every block checkpointed and four "
-        f"micro-batches, activations are four low hills, and the peak is {peaks[1]:.0f}. A line marks the device of "
-        f"{DEVICE_MIB} MiB, another the floor of {floor:.1f}.",
+        f"Two rows of bars over the time of a step, in MiB. In a plain step, weights and moments take {3 * WEIGHTS:.1f} MiB "
+        f"all the time. Activations grow from block to block in forward, up to a peak of {peaks[0]:.0f}, and shrink in "
+        "backward while gradients grow. The optimizer needs a copy of the weights. With every block checkpointed and four "
+        f"micro-batches, activations form four low hills, and the peak is {peaks[1]:.0f}. Two lines mark the device of "
+        f"{DEVICE_MIB} MiB and the floor of {floor:.1f}.",
         364,
     )
     left, wide, high = 60, 690, 150
@@ -107,11 +107,11 @@ def draw_checkpoint() -> Canvas:
     whole = sum(KEPT.values())
     picture = Canvas(
         "What a block keeps for backward",
-        "Boxes for the tensors that one block keeps, their width in proportion to their size, in units of the block's input: "
+        "Boxes for the tensors that one block keeps. Their width shows their size, in units of the block's input: "
         + ", ".join(f"{name} {size}" for name, size in KEPT.items())
-        + f", {whole} in all. Below, checkpointed: only the input is kept, 1. In backward the block is computed again up to "
-        "gelu, so that all of them are there for that one block; the product by down is left out, because backward does not "
-        "need its result.",
+        + f", {whole} in all. Below, the block is checkpointed, and only its input is kept, 1. In backward the block is "
+        "computed again up to gelu, so all its tensors exist again. The product by down is left out, because backward does "
+        "not need its result.",
         196,
     )
     left, unit = 16, 45.5
@@ -137,8 +137,8 @@ def draw_message() -> Canvas:
     picture = Canvas(
         "What an out-of-memory message adds up to",
         f"A bar for a GPU of {capacity:g} GiB. {allocated:.2f} GiB are allocated by PyTorch, {cached:.2f} reserved but "
-        f"unallocated, {context:.2f} used by the context, {free:g} free. Below it a tensor of {asked:g} GiB begins where the "
-        f"free memory begins, and ends {asked - free:.2f} GiB beyond the end of the GPU.",
+        f"unallocated, {context:.2f} used by the context, {free:g} free. Below the bar, a tensor of {asked:g} GiB begins where "
+        f"the free memory begins, and ends {asked - free:.2f} GiB beyond the end of the GPU.",
         168,
     )
     left, unit, end = 14.0, 43.0, 0.0

@@ -18,10 +18,10 @@ def draw_stages(ranks: int = 4) -> Canvas:
     sums = [count_bytes(stage, ranks) for stage in range(4)]
     picture = Canvas(
         "What a rank holds at each stage of ZeRO",
-        f"Four groups of {ranks} rows, one group per stage and one row per rank. At stage 0 each rank holds all weights, all "
-        f"gradients and all moments, {sums[0]:g} bytes per parameter. Stage 1 leaves it a quarter of the moments, {sums[1]:g} "
-        f"bytes; stage 2 a quarter of the gradients as well, {sums[2]:g} bytes; stage 3 a quarter of everything, {sums[3]:g} "
-        "bytes.",
+        f"Four groups of {ranks} rows, one group per stage and one row per rank. At stage 0, each rank has all weights, all "
+        f"gradients and all moments: {sums[0]:g} bytes per parameter. At stage 1 it has a quarter of the moments: {sums[1]:g} "
+        f"bytes. At stage 2 it also has only a quarter of the gradients: {sums[2]:g} bytes. At stage 3 it has a quarter of "
+        f"everything: {sums[3]:g} bytes.",
         338,
     )
     left, scale, row_height = 66, 17.0, 15

@@ -130,7 +130,7 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
 
 def _describe(kernel: str, row: dict[str, Any]) -> str:
     """Return the first wrong number of a row, in words."""
-    place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "it gives"
+    place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "the result is"
     if kernel == "transpose":
         rows, columns = shape_of_transpose(row["size"])
         place = f"({rows} rows of {columns}) row {row['first_wrong'] // rows}, column {row['first_wrong'] % rows} of out is"

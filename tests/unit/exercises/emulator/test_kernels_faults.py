@@ -141,7 +141,7 @@ def test_race_in_shared_memory_names_both_threads(program: Any, words: str) -> N
     reader, writer = place("reads another's place"), place("writes a place")
     assert kernel.races >= size / 2
     assert kernel.first_fault() in {
-        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory (s) that thread "
+        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} a value in shared memory (s) that thread "
         f"({size - 1 - me},0,0) of block (0,0,0) {peer_kind} ({other_line}), and no barrier is between them"
         for line, kind, peer_kind, other_line in ((reader, "reads", "writes", writer), (writer, "writes", "reads", reader))
         for me in range(size)
@@ -152,7 +152,7 @@ def test_race_between_blocks_names_both(program: Any) -> None:
     kernel, _ = run(program, "blocks", "0")
     line = place("no atomic")
     assert kernel.race == (
-        f"{line}: thread (0,0,0) of block (1,0,0) reads the same place of global memory that {FIRST} writes "
+        f"{line}: thread (0,0,0) of block (1,0,0) reads a value in global memory that {FIRST} writes "
         f"({line}), and blocks run in any order, so only atomic functions may do that"
     )
 
@@ -166,7 +166,7 @@ def test_race_in_global_memory_within_a_block(program: Any) -> None:
 def test_race_of_a_last_block_without_a_fence(program: Any) -> None:
     kernel, _ = run(program, "last_block", "0")
     reader = place("reads other blocks' parts")
-    assert kernel.race.startswith(f"{reader}: thread (0,0,0) of block (3,0,0) reads the same place of global memory")
+    assert kernel.race.startswith(f"{reader}: thread (0,0,0) of block (3,0,0) reads a value in global memory")
 
 
 @pytest.mark.parametrize("order", [0, 3])

@@ -25,7 +25,7 @@ FATES = {
         SOLUTION.replace("part[t] += part[t + d]", "part[t] -= part[t + d]"),
         "failed",
         "values",
-        "with n = 31 it gives",
+        "with n = 31 the result is",
     ),
     "null": (SOLUTION.replace("atomicAdd(sum, part[0])", "*(float*)0 = part[0]"), "failed", "ended", "null pointer"),
 }
