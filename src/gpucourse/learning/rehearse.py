@@ -157,7 +157,8 @@ def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
 
 
 def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[str] | None = None) -> list[str]:
-    """Return the checks that need no GPU and did not pass. `wanted_verdict` limits the result to one verdict, `about` to these ids."""
+    """Return the checks that need no GPU and did not pass. `wanted_verdict` limits the result to one verdict, `about` to these
+    ids."""
     open_checks = [
         check
         for check in verdict.get("checks", ())
