@@ -4,7 +4,7 @@ You will learn    between which moments TTFT, TPOT and tokens/s are measured, an
 You will produce  a `summarise` that is right for any engine's stream
 Try it            gpucourse try 1.2
 Your part         the body of `summarise`; keep its name and its parameters
-Reading           modules/01-basic-gpu/lesson-2-engine.md, "Two times of an answer"
+Reading           modules/01-basic-gpu/lesson-2-engine.md, "Two ways to time an answer"
 """
 
 from __future__ import annotations

@@ -238,13 +238,13 @@ ROWS: tuple[FailureRow, ...] = (
         "role",
         "EventBridge Scheduler may not assume the role that ends the instances, or does not know it yet",
         "if the role is new, AWS accepts it within minutes: type the command again. If it is older, it lacks the trust policy "
-        "in the file for administrators: gpucourse doctor --setup prints that file",
+        "in the file for administrators: gpucourse doctor --setup prints it",
         needle=ROLE_NOT_TAKEN,
     ),
     FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
-        "something with that name already exists, or the account may not have another of its kind",
+        "something with that name already exists, or the account has reached its limit for this kind of resource",
         LEAKS,
     ),
     FailureRow(

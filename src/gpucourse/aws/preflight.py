@@ -252,7 +252,7 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
     """Check that one of AWS's own roles exists. The account needs it for its first use of a service.
 
-    `first`: the name of that first use, for the message.
+    `first`: what the account would do for the first time, in the words of the message.
     """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity is allowed to"

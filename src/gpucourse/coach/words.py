@@ -110,8 +110,8 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Replace with blanks the tracebacks of launchers that only report a failed child process. If a rank's own traceback comes
-    first, also blank all other tracebacks of torchrun."""
+    """Blank out launcher tracebacks that only report a failed child process. If a rank's own traceback comes first, blank out
+    all other tracebacks of torchrun, too."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]

@@ -326,11 +326,11 @@ def _shorten(text: str, longest: int) -> str:
 
 
 def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
-    """Return a substitute for `run_ranks` that starts each rank as a new process, for a part that is not a fork.
+    """Return a substitute for `run_ranks` that starts each rank as a new process instead of a fork.
 
-    The judge's function cannot be passed to a process, so each rank executes the whole judge. It is told the results of earlier
-    calls of `on_ranks`, and acts as the rank at the call for which it was started. It reaches that call because a judge is
-    deterministic.
+    The judge's function cannot be passed to a process, so each process executes the whole judge. It receives the results of the
+    earlier calls of `on_ranks`. A judge is deterministic, so the process reaches the call that it was started for, and acts as
+    its rank there.
     """
     earlier: list[list[Any]] = []
 

@@ -26,8 +26,8 @@ SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
 
 @dataclass(frozen=True)
 class Proof:
-    """One version of a part: its name, the verdict on it, and what is wrong with that verdict. An empty text means that it is
-    right."""
+    """One version of a part: its name, the verdict on it, and what is wrong with that verdict (an empty string if the verdict
+    is right)."""
 
     version: str
     answer: JudgeAnswer

@@ -168,7 +168,7 @@ def _mentions(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _module(base: Path, parts: list[str]) -> Iterator[Path]:
-    """Yield the files under `base` that importing a dotted name reads."""
+    """Yield the files under `base` that Python reads when a dotted name is imported."""
     place = base
     for part in parts:
         if (file := place / f"{part}.py").is_file():

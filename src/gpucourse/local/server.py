@@ -241,7 +241,7 @@ class SshChannel:
             raise ConnectionError(str(error)) from error
 
     async def wait_closed(self) -> None:
-        """Return when the client has gone."""
+        """Wait until the client has disconnected."""
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:

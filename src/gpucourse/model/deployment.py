@@ -160,8 +160,8 @@ class Deployment:
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """The options of simulated nodes: with or without Slurm, network speed, folder of unpacked packages, Slurm's daemons side
-    by side."""
+    """The options of simulated nodes: with or without Slurm, network speed, folder of unpacked packages, and all of Slurm's
+    daemons on this computer's own ports."""
 
     scheduler: str = ""
     link: str = ""

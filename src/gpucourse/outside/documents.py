@@ -56,7 +56,7 @@ def parse_typed(data: bytes | str, kind: type[T], *, max_bytes: int = MAX_BYTES,
     """Parse a JSON document into a dataclass, TypedDict or msgspec Struct. Text is not converted to numbers, and unknown
     members are ignored.
 
-    Raises OutsideError for the reasons of `parse_json`, and if a member is missing or has the wrong type.
+    Raises OutsideError for the same reasons as `parse_json`, and if a member is missing or has the wrong type.
     """
     return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
 

@@ -38,7 +38,7 @@ _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno
 
 @dataclass(kw_only=True)
 class _Listing:
-    """The first note in the tar.
+    """The first entry of the tar archive.
 
     `refused`: the files that are not sent, with the reasons.
     `same`: the files that are already here.

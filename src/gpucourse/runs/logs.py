@@ -34,7 +34,8 @@ class LogPart:
     """The selected part of each log. The fields apply in this order:
 
     `grep`: select the lines that match.
-    `since`: of these, select the lines that arrived in the last seconds of the run, or until now if it still runs.
+    `since`: of these, select the lines of the last `since` seconds, counted back from the end of the run, or from now if it is
+    still running.
     `tail`: of these, select the last lines.
     """
 

@@ -261,7 +261,7 @@ def keep(
             if not rejudge:
                 copy_file(file, context.paths.yours_file(exercise.id, part.file))
                 if result.verdict == "passed" and is_solution(context, exercise, part, file):
-                    text = f"{part.file} is a solution of the course: it gives no points until an instructor accepts it"
+                    text = f"{part.file} is the course's own solution: it earns no points until an instructor accepts it"
                     context.watch(Note(text=text, level="warning"))
             new[part.id] = result
         if new or try_time != stored.tried:

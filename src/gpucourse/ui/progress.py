@@ -79,7 +79,7 @@ class Progress:
 
     def stage(self, event: Stage, now: float) -> list[Text]:
         """Handle the beginning or the end of a stage. At its end, return the lines of the stage and its parts. At its
-        beginning, return a line only if the stage has a note about its silence that must be shown immediately."""
+        beginning, return a line only if the user must know right away that the stage prints nothing for a while."""
         if event.seconds is None:
             new_stage = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._announce(new_stage, []) if self._at_once and event.silence else []

@@ -36,7 +36,7 @@ def format_now() -> str:
 
 
 def script_place(script: Path) -> str:
-    """Return the folder below `runs/` for runs of a learner's own script, such as `scripts/train.py`."""
+    """Return the folder below `runs/` for the runs of a learner's own script: for `train.py`, `scripts/train.py`."""
     name = re.sub(r"[^\w.+-]", "_", script.name)[:_MAX_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 

@@ -110,8 +110,18 @@ def judge(part):
         ("solutions/other/my_part.py", "# other\n", "", "other/my_part.py is the same as the first solution"),
         ("judges/my_part.py", "WAYS = {", "WAYS = {1:", "judges/my_part.py: invalid syntax"),
         ("judges/my_part.py", "WAYS", "KNOWN", "judges/my_part.py: has no dictionary WAYS that is a literal"),
-        ("judges/my_part.py", '("b + 1", "b")', '"b"', "judges/my_part.py: way two: its change is not two texts"),
-        ("judges/my_part.py", '"two": Way("it adds none", ("b + 1", "b")),', "", "judge recognises too few wrong ways: 2, but"),
+        (
+            "judges/my_part.py",
+            '("b + 1", "b")',
+            '"b"',
+            "judges/my_part.py: way two: its change is not two literal texts, old and new",
+        ),
+        (
+            "judges/my_part.py",
+            '"two": Way("it adds none", ("b + 1", "b")),',
+            "",
+            "its judge recognises too few wrong ways: 2, but",
+        ),
         ("judges/my_part.py", '("b + 1", "b")', '("+ 1", "")', "way two: the text that it changes occurs 3 times"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_drill_is_short() -> None:
 def test_drill_needs_torchrun_on_simulated_nodes_with_several_ranks() -> None:
     assert drill.object_to_plan(plan()) is None
     for odd, words in (
-        (replace(plan(), mode="aws"), "simulated nodes only"),
+        (replace(plan(), mode="aws"), "only on simulated nodes"),
         (replace(plan(), launcher="python"), "starts no ranks that meet"),
         (plan(ranks=1), "at least two"),
     ):

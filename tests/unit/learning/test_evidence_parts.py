@@ -162,7 +162,7 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     assert read_points(writer)[0] == 5, "other code"
     write(writer, "# mine\n\n" + SOLUTION.replace("half =", "half  =").replace("n / 2", "n / 2  # half of it"))
     trial = writer.types("try", "1.2")
-    assert "my_double.py is a solution of the course: it gives no points until an instructor accepts it" in trial.err
+    assert "my_double.py is the course's own solution: it earns no points until an instructor accepts it" in trial.err
     earned, missing = read_points(writer)
     assert (earned, "as the course's solution: double" in missing) == (0, True)
     assert "handed in; the same as a solution of the course, apart from comments and blanks" in " ".join(

@@ -24,7 +24,7 @@ def test_answer_hints_how_to_check_an_error_of_the_disk() -> None:
     complaint = json.dumps({"error": "Permission denied: /home/me/.gpucourse", "kind": "storage"}).encode()
     with pytest.raises(StorageError, match="node0: Permission denied") as caught:
         answer(NODE, "states", JobState, CommandResult(code=3, stdout=complaint, stderr=b""))
-    assert "See whether that is true: gpucourse ssh, then df -h ~" in caught.value.hint
+    assert "To check: gpucourse ssh, then df -h ~" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,9 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             raise _same(failures, f"not every node of {deployment.stack} accepted it: {_join(failures)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
-            f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
+            f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC"
+            if seconds
+            else "the agents that end an idle lab watch it again"
         )
         title = f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is no longer kept"
         warning = f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"
@@ -174,7 +176,8 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
 
 
 def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -> list[str]:
-    """Write the end to the tag of every resource that has one. Return a warning if some tags could not be changed."""
+    """Write the lab's new deadline to every resource that has a deadline tag. Return a warning if some tags could not be
+    changed."""
     try:
         tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), moment)
         schedule.retag_expires(account, moment, stack=deployment.uid)

@@ -260,7 +260,7 @@ def _is_forgotten(plan: LabPlan) -> bool:
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
     """Query the account about these labs, which are all in one region.
 
-    Raises MissingError that lists everything that blocks the labs, and the errors of `Account.call`.
+    Raises a MissingError that lists everything that blocks the labs. Errors of `Account.call` are passed on.
     """
     region = choices[0].region
     account = Account(region, context.environ)
@@ -527,10 +527,7 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 
 def request_command(look: PreflightRequest) -> str:
-    """Return the command that requests the quota of such labs from AWS, in the region of the labs.
-
-    An increase in another region would be useless. The command does not name the market.
-    """
+    """Return the command that requests the quota for these labs in their region, without a market."""
     words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
     for flag, value in (
         ("--module", look.module),

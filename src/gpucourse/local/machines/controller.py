@@ -43,7 +43,7 @@ class SlurmController:
             return {**daemon_states, head: daemon_states[head] or reports.explain(complaint, meanings.get(head, ""))}
         states = reports.states(text["output"])
         if held_jobs := self._list_held_jobs():
-            states[head] = f"Slurm holds back job {', '.join(held_jobs)}: its start had failed"
+            states[head] = f"Slurm holds job {', '.join(held_jobs)} because it failed to start"
         return {
             name: state or reports.explain(states.get(name, ""), meanings.get(name, ""))
             for name, state in daemon_states.items()

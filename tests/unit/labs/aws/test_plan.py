@@ -120,7 +120,9 @@ def test_check_growth_refuses_to_exceed_the_quota_and_says_what_fits(context: Co
     standing = deployment_of()
     larger = choice_of(context.catalog.module("3"), nodes=5, standing=standing)
     plan.check_growth(Quotas(an_account(40.0)), larger, standing)
-    with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
+    with pytest.raises(
+        MissingError, match=r"the instances that 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16"
+    ) as caught:
         plan.check_growth(Quotas(an_account(31.0)), larger, standing)
     first, ask = caught.value.hint.split("\n")
     assert first == "--nodes 3 fits the present quota"

@@ -31,7 +31,7 @@ def test_judge_nodes_joins_daemons_slurm_and_held_jobs(programs: Path) -> None:
     write(programs / "sinfo", "printf 'node0|idle|gpu:1|none\\nnode1|drained|gpu:1|bad fan\\nnode2|idle|gpu:1|none\\n'")
     write(programs / "squeue", "echo '7|launch failed requeued held'")
     assert make_controller(programs).judge_nodes(STATES, "node0", {}) == {
-        "node0": "Slurm holds back job 7: its start had failed",
+        "node0": "Slurm holds job 7 because it failed to start",
         "node1": "Slurm says drained: bad fan",
         "node2": "it is off",
     }
