@@ -1,4 +1,4 @@
-"""Choose the best batch size, and list all that the measurement cannot rule out. Only arithmetic: nothing is measured here."""
+"""Choose the best batch size, and list every size that the measurement cannot rule out. Nothing is measured here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def choose_best(rows: Sequence[Row]) -> Row | None:
 
 
 def within_the_spread(rows: Sequence[Row]) -> list[int]:
-    """Return the batch sizes that may be the best setting, given the slowest and the fastest round of each."""
+    """Return the batch sizes that may be the best setting, judging by the slowest and the fastest round of each."""
     if not rows:
         return []
     fastest = max(rows, key=lambda row: row["output_tok_per_s"])

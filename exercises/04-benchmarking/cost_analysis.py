@@ -64,7 +64,7 @@ base = args.price_per_hour or reference.usd_per_hour
 
 
 def throughput(gpu: str) -> dict | None:
-    """Return the newest measurement on that GPU, or None. A measurement on another GPU never replaces it."""
+    """Return the newest measurement on that GPU, or None. Measurements on other GPUs do not count."""
     return next((run for run in of_model if run["gpu"] == gpu), None)
 
 

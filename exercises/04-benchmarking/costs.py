@@ -1,4 +1,5 @@
-"""Compute the cost of tokens from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
+"""Compute the cost of tokens from a price per hour and tokens per second. The prices, with date and source, are in gpus.json.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ import gpus
 
 @dataclass(frozen=True)
 class Price:
-    """The price of one GPU: its share of the price of an instance that has `gpus` GPUs. `spot` is the lowest and the highest
-    spot price of that share in the zones of a region, or None if it is not known."""
+    """The price of one GPU: its share of the price of an instance with `gpus` GPUs.
+
+    `spot` is the lowest and the highest spot price of that share in any zone of a region, or None if it is unknown.
+    """
 
     instance: str
     gpu: str
@@ -22,7 +25,7 @@ class Price:
 def prices() -> tuple[list[Price], dict]:
     """Return the prices of the instances that the course offers, and the source and date of these prices.
 
-    A GPU that the course does not offer, such as an A100, has one row: its share of the cheapest instance.
+    A GPU that the course does not offer, such as an A100, has one row: its share of the cheapest instance with such GPUs.
     """
     sources = gpus.document()["prices"]
     region = sources["on_demand"]["region"]
@@ -44,13 +47,13 @@ def _price(gpu: str, name: str, row: dict, region: str) -> Price:
 
 
 def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: float = 100.0) -> float:
-    """Return dollars per million tokens: the price of an hour divided by its tokens. Idle hours are paid for, too."""
+    """Return dollars per million tokens: the hourly price divided by the tokens of an hour. Idle hours are paid for, too."""
     return usd_per_hour / (tok_per_s * 3600 * utilisation_percent / 100) * 1e6
 
 
 def break_even(price: float, other_price: float) -> float:
-    """Return the break-even ratio: a GPU at `price` dollars an hour must be this many times as fast as one at `other_price`
-    to generate tokens at the same cost."""
+    """Return how many times as fast a GPU at `price` dollars an hour must be as one at `other_price`, so that tokens cost the
+    same."""
     return price / other_price
 
 

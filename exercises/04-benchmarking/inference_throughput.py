@@ -1,4 +1,4 @@
-"""Inference throughput: the tokens a second that an engine generates, by the number of requests at the same time.
+"""Inference throughput: how many tokens a second an engine generates, by the number of concurrent requests.
 
 You will learn    why a batch is nearly free, and up to what size; what it costs each request; how to find the best setting
 You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
@@ -72,14 +72,14 @@ used_prompts: set[tuple[int, ...]] = set()
 
 
 def prompts(count: int) -> list[list[int]]:
-    """Return random tokens, never the same twice, so that no engine can answer from its cache."""
+    """Return random tokens. No prompt repeats, so no engine can answer from its cache."""
     new_prompts = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
     used_prompts.update(map(tuple, new_prompts))
     return new_prompts
 
 
 def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
-    """Return the results of one batch size: medians over the rounds, percentiles over all their requests."""
+    """Return the results of one batch size: medians over the rounds, and percentiles over the requests of all rounds."""
     power_w = sum(watts) / len(watts) if watts else None
     answers = [answer for round_answers, _ in rounds for answer in round_answers]
     speeds = [sum(answer.tokens for answer in round_answers) / wall for round_answers, wall in rounds]

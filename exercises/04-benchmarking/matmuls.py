@@ -14,7 +14,11 @@ ROWS = 32
 
 @dataclass(frozen=True)
 class Product:
-    """One matrix product: `call` computes it, `error` returns its largest error as a share of its largest element, or NaN."""
+    """One matrix product.
+
+    `call` computes it.
+    `error` returns its largest error as a share of its largest element, or NaN.
+    """
 
     call: Callable[[], object]
     error: Callable[[], float]
@@ -22,7 +26,7 @@ class Product:
 
 
 def impossible(dtype: str, device: torch.device) -> str | None:
-    """Return why this device cannot multiply this format in hardware, or None if it can. Emulation does not count."""
+    """Return why this device's hardware cannot multiply this format, or None if it can. Emulation does not count."""
     if device.type == "cpu":
         return None if dtype in {"float64", "float32", "bfloat16"} else f"{dtype} is for GPUs"
     capability = torch.cuda.get_device_capability(device)
@@ -36,7 +40,7 @@ def impossible(dtype: str, device: torch.device) -> str | None:
 
 
 def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
-    """Create two random matrices and the memory for their product, so that the call allocates nothing."""
+    """Create two random matrices and the memory for their product, so that the call itself allocates nothing."""
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)

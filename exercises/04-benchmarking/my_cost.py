@@ -20,16 +20,16 @@ def usd_per_million(
 ) -> float:
     """Return the dollars per million tokens of a service that runs day and night.
 
-    `usd_per_hour` is the price of the whole instance, and each of its `gpus` generates `tokens_per_s` tokens a second while it
-    has work. The instance is taken back `interruptions_per_day` times a day; each time, you pay for `minutes_lost` minutes in
-    which it generates nothing. Of the rest of the time it has work for `utilisation_percent` percent.
+    `usd_per_hour` is the price of the whole instance. Each of its `gpus` GPUs generates `tokens_per_s` tokens a second while it
+    has work. The instance is interrupted `interruptions_per_day` times a day. Each time, you pay for `minutes_lost` minutes
+    without any tokens. The service has work for `utilisation_percent` percent of the remaining time.
     """
     raise NotImplementedError("usd_per_million: what does a day cost, and how many tokens does it produce?")
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """Return the interruptions a day at which a token costs the same on spot as on demand, which is never interrupted.
+    """Return the interruptions a day at which a token costs the same on spot as on demand.
 
-    `minutes_lost` is defined as above. With more interruptions spot is more expensive, although its hour is cheaper.
+    On demand is never interrupted. `minutes_lost` is defined as above.
     """
     raise NotImplementedError("most_interruptions: in which share of the day must spot still generate tokens?")

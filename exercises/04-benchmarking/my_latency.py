@@ -13,7 +13,7 @@ from __future__ import annotations
 def percentile(values: list[float], percent: float) -> float:
     """Return the nearest-rank percentile: the smallest of `values` that at least `percent` percent of them do not exceed.
 
-    `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which may be in any order.
+    `percent` is above 0 and at most 100. `values` may be in any order. The result is one of them: nothing is interpolated.
     """
     raise NotImplementedError("percentile: how many values must be at most as large as the one that you return?")
 
@@ -21,8 +21,8 @@ def percentile(values: list[float], percent: float) -> float:
 def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
     """Return TTFT and TPOT of one request, in milliseconds.
 
-    `sent_s` is when it was sent, `arrived_s` when each of its tokens arrived, in seconds on one clock. TTFT is the time to the
-    first token; TPOT is the mean time from one token to the next. TPOT is None if there is only one token.
+    `sent_s` is when the request was sent, `arrived_s` when each of its tokens arrived, in seconds on the same clock.
+    TTFT is the time to the first token. TPOT is the mean time from one token to the next, or None if there is only one token.
     """
     raise NotImplementedError("latencies: how many gaps are there between the tokens?")
 
@@ -30,13 +30,14 @@ def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | Non
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
     """Return the batch size to serve with, so that requests keep within the limit.
 
-    For each batch size, `rounds` has the tokens a second of each of its rounds, and `tpots_ms` the TPOT of each of its
-    requests. Choose in three steps:
+    For each batch size, `rounds` has the tokens a second of each round, and `tpots_ms` has the TPOT of each request.
+    Choose in three steps:
 
-    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. Return None if no
-       batch size is.
-    2. Find the fastest of them: its rounds have the highest median (`statistics.median`). Its slowest round is the mark.
-    3. Of those within the limit, return the smallest whose fastest round reaches the mark. The measurement cannot tell it
+    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. If there are
+       none, return None.
+    2. Of these, find the fastest: the one whose rounds have the highest median (`statistics.median`). Its slowest round is
+       the mark.
+    3. Return the smallest batch size within the limit whose fastest round reaches the mark. The measurement cannot tell it
        from the fastest, and its requests wait less.
     """
     raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

@@ -15,13 +15,15 @@ def derive_peaks(
 ) -> dict[str, float]:
     """Return the peaks of a GPU: {"float32", "float16", "bandwidth", "ridge"}.
 
-    Each of `sms` processors (SM) has `cores_per_sm` cores, and tensor cores that together perform `tensor_fma_per_clock`
-    multiply-adds of float16 numbers a clock; both run at `boost_mhz`. The memory runs at `memory_mhz`, as the driver reports it
-    (two transfers a clock), over a bus of `bus_bits`. No number assumes sparsity.
+    The GPU has `sms` processors (SM), each with `cores_per_sm` cores and with tensor cores. Together, the tensor cores of one
+    processor perform `tensor_fma_per_clock` multiply-adds of float16 numbers per clock. Cores and tensor cores run at
+    `boost_mhz`. The memory runs at `memory_mhz`, as the driver reports it (two transfers per clock), over a bus of `bus_bits`.
 
-    "float32": the peak of the cores in TFLOP/s (10**12 operations a second); a core performs one multiply-add a clock.
+    No number assumes sparsity.
+
+    "float32": the peak of the cores in TFLOP/s (10**12 operations a second); a core performs one multiply-add per clock.
     "float16": the peak of the tensor cores in TFLOP/s.
     "bandwidth": the bandwidth of the memory, in GB/s (10**9 bytes a second).
-    "ridge": the float16 operations per byte read above which the tensor cores are the limit, not the memory.
+    "ridge": the float16 operations per byte above which the tensor cores are the limit, not the memory.
     """
     raise NotImplementedError("derive_peaks: how many operations is a multiply-add, and how many bytes is the bus wide?")

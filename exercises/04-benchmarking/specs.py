@@ -1,6 +1,6 @@
-"""Compare what a GPU reports, what follows from that, and what its data sheet says: one row for each property.
+"""Compare a GPU's own report with its data sheet, property by property. The caller asks the device.
 
-Only arithmetic: the caller asks the device. A property that the device does not report is None.
+A property that the device does not report is None.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first compute capab
 
 
 def dtypes(capability: tuple[int, int]) -> list[str]:
-    """Return the short number formats that the hardware multiplies itself. Turing emulates bf16, which does not count."""
+    """Return the short number formats that the hardware itself multiplies. Turing only emulates bf16, which does not count."""
     return [name for name, first in {"fp16": (7, 0), **HAS}.items() if capability >= first]
 
 
 def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
-    """Compute peaks from the device's own numbers: cores, clock, bus. A peak is None if one of its numbers is missing."""
+    """Compute peaks from the device's own cores, clock and bus. A peak is None if a number for it is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     device_clock = getattr(props, "clock_rate", None)
@@ -37,8 +37,8 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
 
 
 def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
-    """Return a row for each property: the value that the device reports or that follows, the value of the sheet, and whether
-    they agree."""
+    """Return a row for each property: the device's value, reported or derived, the data sheet's value, and whether they agree.
+    """
     peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
@@ -66,7 +66,7 @@ def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[di
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
-    """Return one row for each data sheet, with the peak that follows from its processors and clock."""
+    """Return one row for each data sheet, with the peak derived from its processors and clock."""
     return [
         {
             "gpu": gpu.gpu, "capability": gpu.capability, "sms": gpu.sms, "cores": gpu.sms * gpu.cores_per_sm,
@@ -80,7 +80,7 @@ def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
 
 
 def similar_names(gpus: list[Gpu]) -> list[str]:
-    """Return names that are similar to those of the table but belong to other GPUs: an NVIDIA L40 is not an NVIDIA L4."""
+    """Return similar names that belong to other GPUs of the table: an NVIDIA L40 is not an NVIDIA L4."""
     names = [name for gpu in gpus for name in gpu.names]
     near = [word for name in names for word in (f"{name}0", name[:-1], name.partition("-")[0], name.split()[-1])]
     return sorted(set(near) - set(names))
@@ -101,8 +101,11 @@ def _link(driver_facts: dict[str, Any]) -> str | None:
 
 
 def _row(name: str, device: Any, sheet: Any, unit: str, tolerance: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
-    """Return a row of the table. `tolerance` is the percentage by which device and sheet may differ, or None if they are not
-    compared. With `may_exceed` the device may be above the sheet by any amount."""
+    """Return a row of the table.
+
+    `tolerance` is the percentage by which device and sheet may differ, or None if they are not compared.
+    With `may_exceed`, the device's value may be above the sheet's by any amount.
+    """
     off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
     if tolerance is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))

@@ -1,4 +1,4 @@
-"""TFLOPS: how many operations a second a device really performs, by number format and size, in a burst and for longer.
+"""TFLOPS: how many operations a second a device really performs, by number format and size, in a burst and in a long run.
 
 You will learn    why the format matters more than the size; which peak a percentage refers to; why a small card slows down
 You will produce  TFLOP/s, % of the named peak, watts and limiter for each format and size; burst and sustained rate
@@ -67,7 +67,7 @@ if derived:
 
 
 def limit(dtype: str) -> float | None:
-    """Return the limit in TFLOP/s: the peak of the data sheet or the derived one; for a CPU, a rate that none reaches."""
+    """Return the limit in TFLOP/s: the data sheet's or the derived peak for a GPU, and for a CPU a rate that no CPU reaches."""
     if gpu:
         return gpu.peak_tflops(dtype)
     if derived:
@@ -77,7 +77,7 @@ def limit(dtype: str) -> float | None:
 
 
 def speed(dtype: str, n: int, seconds: list[float]) -> dict:
-    """Return the speed that the times of one product show. The speed is refused if it is above the limit."""
+    """Return the speed from the times of one product. A speed above the limit is refused."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
     is_refused = most is not None and tflops > most
@@ -87,7 +87,7 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
 
 
 def summarize(samples: list[dict]) -> dict:
-    """Return the mean clock, the mean power and the limiters in samples of the GPU. Each is None if there is no sample."""
+    """Return the mean clock, the mean power and the limiters from samples of the GPU. Each is None if there is no sample."""
     clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
     limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
@@ -107,13 +107,13 @@ def time_long_run(call: Callable[[], object], seconds: float) -> tuple[list[floa
 
 
 def published_runs() -> list[dict]:
-    """Return the float16 speeds that others measured on GPUs of the table, for comparison and for those who have no GPU."""
+    """Return the float16 speeds that others measured on GPUs of the table."""
     return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
 def compare_published(summary: list[dict]) -> list[dict]:
-    """Return rows for a plot: what was measured here, then the fastest and the slowest run that others published."""
+    """Return rows for a plot: what was measured here, then the fastest and the slowest published run."""
     processor = "GPU" if on_gpu else "processor"
     fastest = next((row for row in summary if row["dtype"] == "float16"), summary[0])
     rows = [{"name": f"this {processor}, {fastest['dtype']}", "tflops": fastest["best_tflops"]}]
@@ -122,7 +122,7 @@ def compare_published(summary: list[dict]) -> list[dict]:
 
 
 def doubling_times(rows: list[dict]) -> float | None:
-    """Return how many times as long the largest float32 product takes as one of half its side, or None if not measured."""
+    """Return the time of the largest float32 product, divided by that of one with half its side, or None if not measured."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
     return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
 

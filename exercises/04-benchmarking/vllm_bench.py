@@ -1,4 +1,4 @@
-"""vLLM's own benchmark, to compare with the course's: the same model, lengths and number of requests at a time, but no HTTP."""
+"""Compare with vLLM's own benchmark: the same model, lengths and number of concurrent requests, but no HTTP."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def command(
 
 
 def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
-    """Return vLLM's figures under the course's names. vLLM counts input and output tokens together; each request generated
-    `output_len` tokens.
+    """Return vLLM's figures under the course's names. Raises ValueError if `vllm bench throughput` did not write the document.
 
-    Raises ValueError if the document was not written by `vllm bench throughput`.
+    vLLM counts input and output tokens together; each request generated `output_len` tokens.
     """
     data = json.loads(text)
     missing = [key for key in KEYS if not isinstance(data.get(key), (int, float))] if isinstance(data, dict) else list(KEYS)

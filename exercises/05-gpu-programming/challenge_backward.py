@@ -30,8 +30,8 @@ class LargestTensor(TorchDispatchMode):
 
 
 def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, interpreted: bool) -> list[dict[str, Any]]:
-    """Return a row for each length, kind and gradient, with the largest error and the limit. Raises what the learner's code
-    raises."""
+    """Return a row for each length, kind and gradient, with the largest error and the limit. Errors in the learner's code are
+    raised."""
     rows = []
     for n in LENGTHS:
         for causal in (False, True):
@@ -44,7 +44,8 @@ def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, 
 
 
 def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) -> tuple[list, list, list]:
-    """Return q, k, v; the forward pass's result, its logarithms and the incoming gradient; autograd's gradients in float64."""
+    """Return the inputs and the right result of one case: q, k and v; the forward pass's result, its logarithms and the
+    incoming gradient; autograd's gradients in float64."""
     generator = torch.Generator().manual_seed(n)
     tensors = [torch.randn(heads, n, d, generator=generator).to(device) for _ in range(4)]
     exact = [tensor.double().requires_grad_() for tensor in tensors[:3]]
@@ -57,7 +58,7 @@ def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) ->
 
 
 def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, largest: int) -> list[dict[str, Any]]:
-    """Return rows for the three gradients. Raises TypeError if they are not three tensors of the right shape."""
+    """Return rows for the three gradients. Raises TypeError unless the part returned three tensors of the right shape."""
     heads = right[0].shape[0]
     if not isinstance(gradients, (tuple, list)) or [getattr(item, "shape", None) for item in gradients] != [
         item.shape for item in right
@@ -76,7 +77,7 @@ def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, lar
 def attempt(
     module: Any, device: torch.device, say: Callable[[str], None], explain: Callable[[Exception], str], **sizes: Any
 ) -> dict[str, Any]:
-    """Try the challenge and return its result: `state` is open, right, or the mistake; `rows` has a row for each gradient."""
+    """Try the challenge. Return its `state` (open, right, or the mistake), and `rows` with a row for each gradient."""
     try:
         rows = judge(module, device, **sizes)
     except NotImplementedError:

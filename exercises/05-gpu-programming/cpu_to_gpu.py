@@ -1,4 +1,4 @@
-"""From CPU to GPU: a training loop moves, stops waiting, and trains in 16 bits; a profile shows where its time goes.
+"""From CPU to GPU: a training loop moves to the GPU, stops waiting for it, and trains in 16 bits. A profile shows the time.
 
 You will learn    what moves and when, what makes the processor wait, mixed precision and loss scaling, how to read a profile
 You will produce  samples a second of the delivered loop, and of yours in float32 and 16 bits; a profile and a trace of yours
@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """Return the format of --precision. With auto, that is bfloat16, or float16 on a GPU before Ampere."""
+    """Return the format that --precision asks for. With auto, that is bfloat16, or float16 on a GPU before Ampere."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
@@ -71,9 +71,9 @@ def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
 
 
 def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
-    """Return the seconds that `steps` steps take, with all their queued work, and their losses.
+    """Return how many seconds `steps` steps take until all queued work is done, and the losses of the steps.
 
-    The first steps in a format include choosing and compiling kernels, so they run before the clock starts.
+    PyTorch chooses and compiles kernels in the first steps of a format, so these run before the clock starts.
     """
     train(WARMUP, dtype)
     if on_gpu:
@@ -102,8 +102,7 @@ def run_way(way: str, train, dtype: torch.dtype, place: torch.device) -> dict:
 
 
 def count_zero_gradients(scale: float) -> float:
-    """Return the percentage of a small loss's gradients that are 0 in float16. The loss is multiplied by `scale` before
-    backward."""
+    """Return the percentage of a small loss's gradients that are 0 in float16. Multiply the loss by `scale` before backward."""
     torch.manual_seed(SEED)
     model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.Tanh())], nn.Linear(64, 4)).to(device)
     source = torch.Generator().manual_seed(SEED)
@@ -117,7 +116,7 @@ def count_zero_gradients(scale: float) -> float:
 
 
 def divide(first: dict, second: dict) -> float | None:
-    """Return the speed of the first way divided by that of the second, or None if a speed was refused."""
+    """Return the first speed divided by the second, or None if a speed was refused."""
     return first["samples_per_s"] / second["samples_per_s"] if first["samples_per_s"] and second["samples_per_s"] else None
 
 

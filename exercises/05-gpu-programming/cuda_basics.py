@@ -1,6 +1,6 @@
-"""CUDA basics: kernels of the course and four of yours, run thread by thread in an emulator that sees every access.
+"""CUDA basics: the course's kernels and four of yours, run thread by thread in an emulator that sees every access.
 
-You will learn    which element a thread gets, what a warp asks memory for, what barriers are for, what a split warp costs
+You will learn    which element a thread gets, what a warp requests from memory, what barriers do, what a split warp costs
 You will produce  sectors per request of ten kernels, the faults of yours with thread and line, and on a GPU their GB/s
 Run it            python cuda_basics.py --elements 4096 --block 256 --stride 2
 Your part         my_kernels.cu (vector_add, block_sum) and my_warps.cu (transpose, clip_sum)
@@ -103,12 +103,12 @@ judged = {row["kernel"]: row for row in yours}
 
 
 def read(kernel: str, *keys: str) -> dict[str, object]:
-    """Return figures of one of your kernels. All are None while the kernel is not written."""
+    """Return figures of one of your kernels. They are None until you have written the kernel."""
     return {key: judged[kernel][key] if kernel in judged else None for key in keys}
 
 
 def total(key: str) -> int | None:
-    """Return the sum of a count over the kernels that you have written, or None if you have written none."""
+    """Return the sum of a count over the kernels that you have written, or None if you have not written any."""
     return sum(row[key] for row in yours) if yours else None
 
 

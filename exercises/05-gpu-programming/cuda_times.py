@@ -1,4 +1,4 @@
-"""Get what nvcc reports about the kernels of 5.1, and on a GPU their times. GB/s count the bytes that a kernel must move."""
+"""Get nvcc's report on the kernels of 5.1, and their times on a GPU. GB/s count the bytes that a kernel must move."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TIMED = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "bl
 
 @dataclass
 class Compilation:
-    """What nvcc compiles, by source file: the kernels, for their registers, and on a GPU the programs to time."""
+    """The files that nvcc compiles: the kernels, to find their registers, and on a GPU the programs to time."""
 
     arch: str
     device: torch.device
@@ -41,8 +41,8 @@ class Compilation:
     programs: dict[str, Future[Path]] = field(default_factory=dict)
 
     def describe(self, name: str, kernel: str, block: int) -> dict[str, Any]:
-        """Return a kernel's registers per thread, shared memory per block, spills and theoretical occupancy. All are None
-        without nvcc."""
+        """Return a kernel's registers per thread, shared memory per block, spills and theoretical occupancy. Without nvcc, all
+        are None."""
         if name not in self.cubins:
             return OF_NVCC
         try:
@@ -64,7 +64,7 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Start compiling the kernels with nvcc, if it is installed. If there is a GPU, also compile whole programs for it."""
+    """Start compiling the kernels with nvcc, if it is installed. On a computer with a GPU, also compile whole programs."""
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -86,7 +86,7 @@ def _build(compiler: str, file: Path, arch: str, program: Path) -> Path:
 
 @dataclass
 class Times:
-    """The times of all kernels by name, the speed of the GPU's own copy, and how many figures were impossibly high."""
+    """The times of all kernels by name, the speed of the GPU's own copy, and the number of impossible figures."""
 
     note: str
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block
 
 
 def _time(program: Path, kernel: str, elements: int, block: int, stride: int) -> dict[str, Any]:
-    """Return the median time of many warm launches, and the GB/s for the bytes that the kernel must move."""
+    """Return the median time of many warm launches, and the GB/s, which count the bytes that the kernel must move."""
     count = max(1, elements // {"strided_copy": stride, "read_field": 4}.get(kernel, 1))  # arrays of the same length
     words = [str(program), "time", kernel, str(block), str(stride), str(count)]
     output = _call(words)
@@ -145,8 +145,10 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
 
 
 def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, int | None]:
-    """Return the errors and hazards that NVIDIA's compute-sanitizer counts on the GPU. Return an empty dict if it is not
-    installed; a count that it does not report is None."""
+    """Return the errors and hazards that NVIDIA's compute-sanitizer counts on the GPU.
+
+    Return an empty dict if it is not installed. A count that it does not report is None.
+    """
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         return {}

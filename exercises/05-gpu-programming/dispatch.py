@@ -1,7 +1,7 @@
-"""Count the operations that a program asks torch for, on any device, in a place that every call passes.
+"""Count the operations that a program asks torch for, on any device.
 
-It uses two modes of torch. A dispatch mode sees each operation that reaches a backend, also those of backward and of an
-optimizer; a function mode sees the calls of Python, such as `tolist`, which reads a tensor on the CPU without any operation.
+This uses two modes of torch. A dispatch mode sees each operation that reaches a backend, including those of backward and of
+optimizers. A function mode sees calls from Python, such as `tolist`, which reads a CPU tensor without any operation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to refuse a bad class; no
 
 @dataclass(frozen=True)
 class Move:
-    """A copy of a tensor to another kind of device. `pinned`: its source is memory that the GPU can read by itself."""
+    """A copy of a tensor to another kind of device. `pinned`: the GPU can read the source's memory by itself."""
 
     bytes: int
     non_blocking: bool
@@ -39,7 +39,7 @@ class Move:
 
 
 class Reads(TorchFunctionMode):
-    """Records Python calls that read values of a tensor on the CPU directly; `inside` is the call that is running."""
+    """Records Python calls that read values of a tensor on the CPU directly. `inside` is the call that is running."""
 
     def __init__(self, note: Callable[[], None]) -> None:
         super().__init__()
@@ -60,13 +60,17 @@ class Reads(TorchFunctionMode):
 class Operations(TorchDispatchMode):
     """Counts the operations that the code inside the `with` asks torch for.
 
-    `operations`: all of them. `values_read`: numbers that the program's own lines read out of a tensor; those that torch's
-    optimizers and scalers read do not count. `from_python`: tensors built from Python numbers. `float64_results`: results in
-    64 bits. `moves`: copies between devices. `flop` and `half_flop`: the operations of all matrix products, and of those with
-    16-bit factors; `flop_of_type`: these operations by the type of the first factor.
-    `weight_copies`: copies of a parameter of `model`, once `model` is set. If `file` is given, `lines` counts the operations
-    of each line of that file, but not those of the libraries that it calls. `lines_read` and `lines_built` count the reads
-    and the tensors built from Python numbers in the same way.
+    `operations`: number of all operations.
+    `values_read`: numbers that the program's own lines read from a tensor. Reads by torch's optimizers and scalers do not
+    count.
+    `from_python`: tensors built from Python numbers.
+    `float64_results`: results in 64 bits.
+    `moves`: copies between devices.
+    `flop` and `half_flop`: the operations of all matrix products, and of those with 16-bit factors.
+    `flop_of_type`: the operations of matrix products by the type of the first factor.
+    `weight_copies`: copies of a parameter of `model`, once `model` is set.
+    `lines`: operations by line of `file`, if `file` is set. Operations of the libraries that a line calls do not count.
+    `lines_read` and `lines_built`: reads, and tensors built from Python numbers, by line of `file`.
     """
 
     def __init__(self, file: str = "") -> None:
@@ -148,8 +152,8 @@ class Operations(TorchDispatchMode):
 
 
 def _find_caller(file: str) -> Caller:
-    """Return the line of `file` that asked for the running operation, or None; and whether it came from a library of torch: an
-    optimizer, a scaler, backward, a layer."""
+    """Return the line of `file` that asked for the running operation, or None, and whether one of torch's own libraries asked
+    for it (an optimizer, a scaler, backward, a layer)."""
     frame, of_library = inspect.currentframe(), False
     while frame is not None:
         name = frame.f_code.co_filename

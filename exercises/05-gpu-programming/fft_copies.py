@@ -15,7 +15,8 @@ Filter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def measure_copies(recording: Recording, matched_filter: Filter, length: int, device: torch.device) -> dict[str, float | None]:
-    """Return the figures of `KEYS`, in microseconds per signal unless their name says otherwise; all None without a GPU."""
+    """Return the figures of `KEYS`, in microseconds per signal unless their name says otherwise. Without a GPU, all are None.
+    """
     if device.type != "cuda":
         return dict.fromkeys(KEYS)
     count, template = len(recording.signals), recording.template.to(device)
@@ -56,7 +57,7 @@ def _overlap(
     matched_filter: Filter,
     streams: tuple[torch.cuda.Stream, torch.cuda.Stream],
 ) -> None:
-    """Filter in chunks on alternating streams: while one computes, the other copies. The current stream waits for both."""
+    """Filter in chunks on two streams: while one stream computes, the other copies. The current stream waits for both."""
     current = torch.cuda.current_stream()
     for stream in streams:
         stream.wait_stream(current)
@@ -68,8 +69,8 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """Time a transform that has to create its plan, and one that does not. Events enclose the call, so the CPU's work
-    counts."""
+    """Time a transform that has to create its plan, and one that does not. Events enclose the call, so they include the CPU's
+    work."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
     first, second = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)

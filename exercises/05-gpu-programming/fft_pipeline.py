@@ -1,4 +1,4 @@
-"""FFT pipeline: find a known pulse in many noisy signals, by transforms of the right length, in batches.
+"""FFT pipeline: find a known pulse in many noisy signals, using transforms of the right length in batches.
 
 You will learn    why a length of 1123 takes several times as long as 1125; why an FFT sees a ring; what a batch saves
 You will produce  the time per signal by length and by batch; your filter compared with the slow one and the direct sum
@@ -71,7 +71,7 @@ refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Filter as the delivered part does: signal by signal, transforming the template each time, at whatever length results."""
+    """Filter as the delivered part does: transform the template again for each signal, and use whatever length results."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -81,7 +81,7 @@ def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Return the scores without padding: fast, but wrong at the end of each signal."""
+    """Return the scores without padding. This is fast, but wrong at the end of each signal."""
     samples = these.shape[1]
     return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
 
@@ -93,13 +93,15 @@ def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
-    """Return the shortest time of many warm calls: other programs on the computer can only add to it."""
+    """Return the shortest time of many warm calls. Other programs on the computer can only make a call slower."""
     return min(bench.measure(call, device, budget_s=budget_s if not on_gpu else 0.3))
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """Return the figure. If the device cannot compute that fast, count it as refused and return None. A CPU's best may have
-    been measured while the computer was busy with something else, so it is measured again before a figure is refused."""
+    """Return the figure, or None if the device cannot compute that fast; then count the figure as refused.
+
+    On a CPU, measure the limit again before refusing a figure: the computer may have been busy during the first measurement.
+    """
     global refused_count, own_best
     for _ in range(0 if on_gpu else PEAK_TRIES):
         if gflop_per_s <= OF_OWN_BEST * own_best:
@@ -112,12 +114,12 @@ def limit_gflops(gflop_per_s: float) -> float | None:
 
 
 def find_percent(scores: torch.Tensor) -> float:
-    """Return the percentage of the signals whose largest score is at the place of the pulse."""
+    """Return the percentage of the signals whose largest score is where the pulse is."""
     return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
 
 
 def measure_product_gflops(n: int = 512) -> float:
-    """Return the highest GFLOP/s of many matrix products: the limit of this device."""
+    """Return the highest GFLOP/s of many matrix products, which serves as the device's limit."""
     a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     return 2 * n**3 / min(bench.measure(lambda: a @ b, device, budget_s=0.1)) / 1e9
 

@@ -1,6 +1,6 @@
-"""Find faults in the kernels of 5.1 with the emulator. Each is run at several sizes and in several orders of its threads.
+"""Find faults in the kernels of 5.1 with the emulator, at several sizes and in several orders of the threads.
 
-The script and the judges of the learner's parts share these words and figures. Needs the emulator, but no torch.
+The script and the judges share these messages and figures. Needs the emulator, but no torch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def build(file: Path, folder: Path) -> emulator.Program:
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """Return the code between the braces of a kernel, without comments and strings, or None if there is no such kernel."""
+    """Return the code between the braces of a kernel, without comments and strings, or None if the kernel does not exist."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:
@@ -60,24 +60,23 @@ def list_kernels(text: str) -> list[str]:
 
 
 def is_open(body: str) -> bool:
-    """Return whether a kernel's body still has the line that marks it as not written."""
+    """Return whether a kernel's body still has the line that says it is not written."""
     return re.search(r"\bOPEN\s*\(", body) is not None
 
 
 def count_bytes(kernel: str, elements: int) -> int | None:
-    """Return the bytes that a kernel must move through the GPU's memory, with each array moved once. Return None for a kernel
-    that stays in shared memory.
+    """Return the bytes that a kernel must move through the GPU's memory if it moves each array once.
 
-    For each element vector_add reads two numbers and writes one; block_sum reads one; clip_sum reads one of each channel; the
-    others read one and write one. A number has 4 bytes.
+    Return None for a kernel that stays in shared memory. A number has 4 bytes. For each element, vector_add reads two numbers
+    and writes one; block_sum reads one; clip_sum reads one of each channel; each of the others reads one and writes one.
     """
     numbers = {"vector_add": 3, "block_sum": 1, "clip_sum": 2, "column_of_32": None, "column_of_33": None}.get(kernel, 2)
     return None if numbers is None else 4 * numbers * elements
 
 
 def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """Return everything that is known about a kernel: wrong results at each size and in other orders, its faults, and the
-    memory requests of its warps.
+    """Return all findings about a kernel: wrong results at each size and in other orders, faults, and its warps' memory
+    requests.
 
     Raises emulator.Endless, emulator.TooMuchOutput.
     """
@@ -129,7 +128,7 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
 
 
 def _describe(kernel: str, row: dict[str, Any]) -> str:
-    """Return the first wrong number of a row, in words."""
+    """Describe the first wrong number of a row."""
     place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "the result is"
     if kernel == "transpose":
         rows, columns = shape_of_transpose(row["size"])
@@ -167,7 +166,7 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
 
 
 def find_fault(row: dict[str, Any]) -> str:
-    """Return the first fault of a kernel, with the thread and the line, or an empty text if it has none."""
+    """Return the first fault of a kernel, with the thread and the line, or an empty text if there is no fault."""
     faults = [
         (row["out_of_bounds"], row["where"]), (row["barrier_divergence"], row["diverged"]),
         (row["unwritten_reads"], row["unwritten"]), (row["races"], row["race"]),
@@ -177,7 +176,7 @@ def find_fault(row: dict[str, Any]) -> str:
 
 
 def summarise(row: dict[str, Any]) -> str:
-    """Describe a kernel in one line: its first fault, or the memory requests of its warps if it has none."""
+    """Describe a kernel in one line: its first fault or, without a fault, the memory requests of its warps."""
     if fault := find_fault(row):
         return f"{row['kernel']} ({row['whose']}): {fault}"
     figures = {

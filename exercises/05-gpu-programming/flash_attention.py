@@ -67,15 +67,14 @@ compilation = Compilation("my_attention", [
 
 
 def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Return attention with its matrix of scores, in as few operations as PyTorch needs: product and scale, softmax,
+    """Return attention with its matrix of scores, in as few PyTorch operations as possible: product and scale, softmax,
     product."""
     scores = torch.baddbmm(q[:1, :1, :1], q, k.mT, beta=0, alpha=scale)  # 0 times its first argument
     return torch.bmm(scores.softmax(-1), v)
 
 
 def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
-    """Return the operations of `plain` with the bytes that they read and write. They run on the meta device, which computes
-    nothing."""
+    """Return the operations of `plain` with the bytes that they read and write. The meta device runs them without computing."""
     tensors = [torch.empty(args.heads, n, args.d, dtype=dtype, device="meta") for _ in range(3)]
     with Operations() as operations:
         plain(*tensors)
@@ -83,7 +82,7 @@ def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
 
 
 def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
-    """Return the bytes that the tiled way moves: q is read and the result is written once; k and v are read by each block of
+    """Return the bytes that the tiled way moves. It reads q and writes the result once, and reads k and v for each block of
     queries that sees them."""
     rows = 2 * n
     for first in range(0, n, args.block_q):
@@ -93,7 +92,7 @@ def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
 
 
 def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Return q, k and v of all heads. The values are between -1 and 1, so that a limit of 1e-3 means the same for all."""
+    """Return q, k and v of all heads. The values lie between -1 and 1, so a limit of 1e-3 means the same for all of them."""
     generator = torch.Generator().manual_seed(SEED + n)
     q, k, v = (torch.randn(args.heads, n, args.d, generator=generator) for _ in range(3))
     return [tensor.to(device, dtype) for tensor in (q, k, v.clamp(-1, 1))]
@@ -110,7 +109,7 @@ def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
 
 
 def explain(error: Exception) -> str:
-    """Return the learner's error in one sentence, after its traceback."""
+    """Return the learner's error in one sentence, after printing its traceback."""
     reason = reason_of(error)
     traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
     return f"{type(reason).__name__}: {reason}"

@@ -1,4 +1,4 @@
-"""Layer norm and dropout in one kernel: your Triton kernel against PyTorch's two, byte by byte, and the PTX that it becomes.
+"""Layer norm and dropout in one Triton kernel of yours, compared byte by byte with PyTorch's two kernels, and compiled to PTX.
 
 You will learn    what fusing saves and why, how dropout works without a stored mask, what makes a load a vector load
 You will produce  errors and kept shares at several row lengths, the bytes of both ways, and your kernel as PTX for two GPUs
@@ -63,7 +63,8 @@ def numbers_of(n: int) -> dict[str, int]:
 
 
 def pass_as(label: str, n: int, *constants: str) -> Variant:
-    """Return your kernel for rows of n numbers and the first GPU, with `constants` as compile-time constants."""
+    """Return a compilation of your kernel for the first GPU and rows of n numbers. `constants`: arguments that become
+    constants."""
     return Variant(label, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
 
 
@@ -75,8 +76,10 @@ compilation = Compilation("my_norm", [
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
-    """Run the two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of
-    random numbers as large as the tensor, a division, a product.)"""
+    """Run the two operations that PyTorch launches on a GPU.
+
+    PyTorch's dropout on a CPU consists of other operations: it draws a mask as large as the tensor, divides, and multiplies.
+    """
     norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
     return torch.native_dropout(norm, p, True)[0]
 
@@ -109,7 +112,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Add to the row of this length what dropout keeps, drops and repeats. A place of y is 0 only if it was dropped."""
+    """Add to this length's row what dropout keeps, drops and repeats. A place of y must be 0 only if it was dropped."""
     dropped = call(inputs, args.p, SEED)
     few_inputs = (inputs[0][:FEW], *inputs[1:])
     if (

@@ -1,10 +1,10 @@
 """GEMM in five versions: a matrix product, counted access by access, and timed if there is a GPU.
 
-You will learn    why the order of the threads decides the speed, what tiles in shared memory save, and what registers add
+You will learn    why the order of the threads decides the speed, and what tiles in shared memory and registers save
 You will produce  two kernels of your own and three given ones; FLOP per byte and sectors of each; on a GPU GFLOP/s
 Run it            python gemm_versions.py --n 64,96        (a CPU with g++: the emulator)
                   python gemm_versions.py                  (a GPU with nvcc: counted at 64, timed at all sizes)
-Your part         predict what `coalesced` asks for, then write `tiled` and `registers` in my_gemm.cu
+Your part         predict the bytes that `coalesced` requests, then write `tiled` and `registers` in my_gemm.cu
 Reading           modules/05-gpu-programming/lesson-4-products.md, lesson-5-registers.md
 """
 
@@ -91,7 +91,7 @@ def describe(row: dict) -> str:
 
 
 def compile_kernels(folder: Path) -> list[dict]:
-    """Return what nvcc reports about every written kernel for every architecture. Without nvcc, return an empty list."""
+    """Return nvcc's report on every written kernel for every architecture. Without nvcc, return an empty list."""
     unwritten = {row["version"] for row in counts if row["state"] == "not written yet"}
     rows, reader = [], nvcc.find_cuobjdump(compiler)
     block = {"naive": 256, "coalesced": 256, "tensor": 32, f"tiled<{args.tile}>": args.tile**2, "registers<128, 8, 8>": 256}
@@ -119,7 +119,7 @@ def compile_kernels(folder: Path) -> list[dict]:
 
 
 def time_library(n: int) -> dict[str, float]:
-    """Return the GFLOP/s of torch's own product: in float32 with TF32 off, in float16, and in TF32 if the hardware has it."""
+    """Return the GFLOP/s of torch's own product in float32 with TF32 off, in float16, and in TF32 if the hardware has it."""
     formats = {"float32": (torch.float32, False), "float16": (torch.float16, False)}
     if torch.cuda.get_device_capability(device) >= (8, 0):
         formats["tf32"] = (torch.float32, True)
@@ -134,7 +134,7 @@ def time_library(n: int) -> dict[str, float]:
 
 
 def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
-    """Time every version and the library at every size on the GPU. Skip programs that could not be built or did not end."""
+    """Time every version and the library at every size on the GPU. Skip programs that failed to build or did not end."""
     sheet, program = gpus.find(torch.cuda.get_device_name(device)), folder / "gemm_timed"
     major, minor = torch.cuda.get_device_capability(device)
     try:

@@ -1,7 +1,7 @@
 """The device of `streams.py` on a real GPU: CUDA's streams, events and page-locked memory, and the pipeline's times.
 
-It has the methods of ReplayedDevice, so one pipeline runs on both. Times are in milliseconds of wall time between two
-synchronisations, the median of several; those of a single engine come from events.
+CudaDevice has the methods of ReplayedDevice, so the same pipeline runs on both. Times are medians, in milliseconds of wall time
+between two synchronisations. The times of a single engine come from events.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ Run = Callable[[Any, int], None]
 
 
 class CudaDevice:
-    """A GPU with `buffers` for `chunks` of `numbers` float32 numbers. `pinned`: host memory is page-locked, so that the GPU
-    reads it by itself; otherwise each copy is staged through page-locked memory, and the call waits for it."""
+    """A GPU with `buffers` for `chunks` of `numbers` float32 numbers.
+
+    `pinned`: host memory is page-locked, so the GPU reads it by itself. Otherwise, the call waits while each copy goes through
+    page-locked memory.
+    """
 
     def __init__(self, chunks: int, buffers: int, numbers: int, *, pinned: bool = True) -> None:
         self.chunks, self.buffers, self.passes = chunks, buffers, 1
@@ -42,7 +45,7 @@ class CudaDevice:
             self.memory[buffer].copy_(self.inputs[chunk], non_blocking=True)
 
     def compute(self, stream: torch.cuda.Stream, buffer: int) -> None:
-        """Add 1 to every number of `buffer`, `passes` times: a kernel that takes as long as the exercise wants."""
+        """Add 1 to every number of `buffer`, `passes` times, so that the kernel takes as long as the exercise wants."""
         with torch.cuda.stream(stream):
             for _ in range(self.passes):
                 self.memory[buffer].add_(1.0)
@@ -53,7 +56,7 @@ class CudaDevice:
             self.outputs[chunk].copy_(self.memory[buffer], non_blocking=True)
 
     def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
-        """Return an event after everything that is in `stream` now."""
+        """Return an event that marks everything that is in `stream` now."""
         event = torch.cuda.Event()
         event.record(stream)
         return event
@@ -63,7 +66,7 @@ class CudaDevice:
         stream.wait_event(event)
 
     def count_wrong(self) -> int:
-        """Return how many chunks contain wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
+        """Return how many chunks contain wrong numbers. All numbers are integers below 2**24, so float32 is exact."""
         return sum(not torch.equal(out, numbers + self.passes) for numbers, out in zip(self.inputs, self.outputs, strict=True))
 
     def reset(self) -> None:
@@ -74,7 +77,7 @@ class CudaDevice:
 
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
-    """Return the median milliseconds of several warm runs of a pipeline, and the most wrong chunks in any of them."""
+    """Return the median milliseconds of several warm runs of a pipeline, and the most wrong chunks in any run."""
     milliseconds, wrong_count = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
@@ -87,7 +90,7 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
-    """Return the milliseconds of one chunk on each engine while the others are idle. The kernel's time is for one pass."""
+    """Return the milliseconds of one chunk on each engine while the others are idle. The kernel makes one pass."""
     stream = device.stream()
     calls: dict[str, Callable[[], None]] = {
         streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),
@@ -118,8 +121,11 @@ def count_copy_engines() -> int | None:
 
 
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
-    """Return the shortest time that the times of the engines permit, in milliseconds. If both directions share a single copy
-    engine, that is the slower of copies and kernels for all chunks, plus the faster of the two for one chunk."""
+    """Return the shortest time that the engines' times permit, in milliseconds.
+
+    If both directions share a single copy engine, either the copies or the kernels take longer. The time is then that of the
+    slower kind of work for all chunks, plus that of the faster kind for one chunk.
+    """
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
         return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
@@ -129,7 +135,8 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
     """Time the learner's pipeline on a GPU, and the same work in one stream. The kernel takes `ratio` times as long as a copy.
 
-    An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
+    An impossible figure is None and is counted in `refused`: a copy faster than the link, or a pipeline faster than its
+    engines.
     """
     device = CudaDevice(chunks, buffers, megabytes * 250_000)
     engine_times = time_engines(device)

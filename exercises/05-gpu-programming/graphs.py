@@ -1,9 +1,11 @@
 """CUDA graphs, and their replacement without a GPU: a recording of operations and addresses.
 
-`Graphs.capture(call)` runs `call` once and records what it does. `replay()` repeats it on the same memory, without the
-model's Python. On a GPU, that is torch.cuda.CUDAGraph. Without one, a dispatch mode records each operation with the
-tensors that it was given; a replay executes them on these very tensors and writes into their memory. So mistakes have the
-same consequences as on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be read.
+`Graphs.capture(call)` runs `call` once and records its operations. `replay()` repeats them on the same memory, without the
+model's Python.
+
+On a GPU, this is torch.cuda.CUDAGraph. Without a GPU, a dispatch mode records each operation with its tensors. A replay
+executes the operations on these very tensors and writes into their memory. So mistakes have the same consequences as on a GPU:
+a replay does not see a new tensor, it overwrites the previous output, and it cannot read a value.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ WARM_UPS = 3  # before a capture: in the first calls, libraries allocate memory 
 
 
 class CaptureError(RuntimeError):
-    """The call cannot be captured: it asks for a value before anything is computed."""
+    """The call cannot be captured, because it asks for a value before anything is computed."""
 
 
 class Graphs:
-    """Creates graphs, and counts captures, failed attempts and replays. `moved` counts the replays of a graph after one of its
-    tensors was moved to other memory."""
+    """Creates graphs, and counts captures, failed attempts and replays.
+
+    `moved` counts the replays of a graph after one of its tensors was moved to other memory.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
@@ -54,7 +58,7 @@ class Graph:
         self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
 
     def replay(self) -> None:
-        """Repeat everything that was captured, on the same memory. On a GPU, this is one launch."""
+        """Repeat everything that was captured, on the same memory. On a GPU, this takes one launch."""
         self._graphs.replays += 1
         self._graphs.last = self
         if self._graphs.looks_at_addresses:
@@ -67,7 +71,7 @@ class Graph:
 
 
 def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
-    """Return a torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes require."""
+    """Return a torch.cuda.CUDAGraph of `call`, and its output. Warm up on a side stream first, as PyTorch's notes require."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.no_grad(), torch.cuda.stream(side):
@@ -81,7 +85,7 @@ def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]
 
 
 class Mode(TorchDispatchMode):
-    """A dispatch mode for code that is not compiled; it saves the second that torch takes to import its compiler."""
+    """A dispatch mode for code that is not compiled. Torch then need not import its compiler, which saves a second."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -89,9 +93,9 @@ class Mode(TorchDispatchMode):
 
 
 class Recorder(Mode):
-    """Records every operation, and refuses those that read a value.
+    """Records every operation, and refuses an operation that reads a value.
 
-    A capture on a GPU also begins with a recorder, because a capture that fails there leaves the allocator in a bad state.
+    A capture on a GPU also begins with a recorder, because a failed capture leaves the GPU's allocator in a bad state.
     """
 
     def __init__(self) -> None:
@@ -112,7 +116,7 @@ class Recorder(Mode):
         return result
 
     def _fix(self, value: Any) -> Any:
-        """Return a tensor from outside with its present memory. It keeps that memory if the tensor gets other memory later."""
+        """Return a tensor from outside with the memory that it has now, even if it gets other memory later."""
         if not isinstance(value, torch.Tensor) or id(value) in self._inside:
             return value
         if id(value) not in self._outside:
@@ -139,7 +143,7 @@ class Recorder(Mode):
 
 
 class OperationCounter(Mode):
-    """Counts the operations that compute something. Views and empty tensors launch nothing."""
+    """Counts the operations that compute something. Views and empty tensors do not launch anything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +159,7 @@ class OperationCounter(Mode):
 
 
 def reads_a_value(function: Any, args: Any) -> bool:
-    """Return whether the host must read values for this operation: for a number (item), or for the shape of the result
+    """Return whether the host must read values for this operation, for a number (item) or for the shape of the result
     (nonzero). An index needs its values if it is a mask."""
     if torch.Tag.data_dependent_output in function.tags:
         return True
@@ -164,7 +168,7 @@ def reads_a_value(function: Any, args: Any) -> bool:
 
 
 def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
-    """Return whether the result of an operation is a view of memory that it was given and does not change."""
+    """Return whether an operation only returns views of its inputs' memory, without changing it."""
     if function._schema.is_mutable:  # noqa: SLF001 (no public name for it)
         return False
     addresses = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}

@@ -1,4 +1,4 @@
-"""CUDA graphs for inference: a model launched by one call, at each batch size, with every answer still right.
+"""CUDA graphs for inference: one call launches a whole model, at each batch size, and every answer stays right.
 
 You will learn    what a request costs before the GPU computes anything, what a graph keeps, and what it does not see
 You will produce  operations and latencies of eager, graph and compiled requests, and a server whose answers stay right
@@ -68,7 +68,7 @@ def make_tokens(size: int) -> torch.Tensor:
 
 
 def count_operations(answer: Answer, size: int, learner_graphs: graphs.Graphs | None = None) -> int:
-    """Return how many operations one warm request launches from Python; a replay counts as one."""
+    """Return how many operations one warm request launches from Python. A replay counts as one operation."""
     tokens, earlier = make_tokens(size), learner_graphs.replays if learner_graphs else 0
     with graphs.OperationCounter() as counter:
         answer(tokens)
@@ -76,8 +76,7 @@ def count_operations(answer: Answer, size: int, learner_graphs: graphs.Graphs | 
 
 
 def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
-    """Return the 50th and the 99th percentile of the microseconds from a request to its answer. Both are None without a GPU,
-    where they mean nothing."""
+    """Return the 50th and the 99th percentile of the time of a request, in microseconds. Without a GPU, both are None."""
     if not on_gpu:
         return {"p50_us": None, "p99_us": None}
     requests = [make_tokens(size) for _ in range(32)]
@@ -92,8 +91,10 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
 
 
 def find_least_us() -> float | None:
-    """Return the microseconds in which the GPU can read all weights once, or None if they fit into its cache or its bandwidth
-    is unknown."""
+    """Return the microseconds in which the GPU can read all weights once.
+
+    Return None if the weights fit into its cache, or if its bandwidth is unknown.
+    """
     gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
     if gpu is None or not gpu.l2_mb or weight_bytes < 4e6 * gpu.l2_mb:
         return None
@@ -118,8 +119,10 @@ def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
 
 
 def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
-    """Return the learner's server for `model`, its graphs, and the results of requests of `sizes`. `broken` is the error with
-    which the server failed."""
+    """Return the learner's server for `model`, its graphs, and the results of requests of `sizes`.
+
+    `broken` is the error with which the server failed.
+    """
     learner_graphs = graphs.Graphs(device)
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
@@ -132,8 +135,7 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
 
 
 def compile_model() -> Answer | None:
-    """Return the compiled model, with graphs that torch creates by itself. If that fails, log the reason and return
-    None."""
+    """Return the compiled model, with graphs that torch creates itself. If that fails, log the reason and return None."""
     if len(batch_sizes) > MAX_COMPILED:
         say(f"torch.compile: not measured (after {MAX_COMPILED} shapes it computes without graphs)")
         return None
@@ -152,8 +154,7 @@ def compile_model() -> Answer | None:
 
 
 def measure(way: str, answer: Answer, learner_graphs: graphs.Graphs | None = None) -> list[dict[str, Any]]:
-    """Return a row for each batch size: operations from Python, latencies, wrong answers. Compiled operations are not
-    counted."""
+    """Return a row for each batch size: operations from Python, latencies, wrong answers. Compiled operations do not count."""
     return [
         {
             "batch": size,

@@ -1,8 +1,8 @@
 """Count the loads and stores of a Triton kernel in the interpreter, and the bytes that PyTorch's operations read and write.
 
-The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
-`KernelMemory` checks both before they are used. Neither a GPU nor the interpreter would complain about a load outside a
-tensor: they read whatever is there.
+The interpreter runs a kernel program by program with NumPy. For every load and store it has a block of addresses and a mask. A
+`KernelMemory` checks both before they are used. Neither a GPU nor the interpreter complains about a load outside a tensor: both
+read whatever is there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch.utils._pytree import tree_iter
 
 
 class OutsideTensors(IndexError):
-    """A lane that is not masked loads from, or stores to, an address outside the kernel's tensors."""
+    """An unmasked lane loads from, or stores to, an address outside the kernel's tensors."""
 
 
 class StoredTwice(RuntimeError):
-    """Two programs store to the same address: on a GPU they run in any order, and either may win."""
+    """Two programs store to the same address. On a GPU, programs run in any order, so either store may win."""
 
 
 @dataclass
@@ -54,8 +54,11 @@ class Traffic:
 
 
 def mend_numbers(interpreter: Any, version: str) -> None:
-    """Allow a number that a kernel computed as the bound of a `range`. Before Triton 3.7 it is an array of one number, which
-    NumPy 2.4 no longer accepts as a number. Each torch comes with its own Triton: torch 2.11 with 3.6."""
+    """Allow a number that a kernel computed as the bound of a `range`.
+
+    Before Triton 3.7, such a number is an array with one element, which NumPy 2.4 no longer accepts as a number. Each torch
+    comes with its own Triton: torch 2.11 with 3.6.
+    """
     if tuple(map(int, version.split(".")[:2])) >= (3, 7) or hasattr(interpreter, "patch_of_triton"):
         return
     interpreter.patch_of_triton = patch = interpreter._patch_lang_tensor  # noqa: SLF001 (nothing public does it)
@@ -68,10 +71,10 @@ def mend_numbers(interpreter: Any, version: str) -> None:
 
 
 class KernelMemory:
-    """Counts, inside a `with`, the loads and stores of `@triton.jit` functions that run in the interpreter.
+    """Counts the loads and stores of `@triton.jit` functions that run in the interpreter inside a `with`.
 
-    `tensors` has the traffic of each tensor by the name of a kernel's parameter, over all launches. A load or store outside
-    the tensors raises OutsideTensors. If two programs of a launch store the same number, StoredTwice is raised.
+    `tensors` has the traffic of each tensor, over all launches, by the name of the kernel's parameter. Raises OutsideTensors at
+    a load or store outside the tensors, and StoredTwice if two programs of a launch store to the same number.
     """
 
     def __init__(self, *kernels: Any) -> None:
@@ -98,11 +101,11 @@ class KernelMemory:
         del self._builder.create_masked_load, self._builder.create_masked_store  # those of the class are visible again
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
-        """Return the bytes loaded from all tensors; with `distinct` every address counts once."""
+        """Return the bytes loaded from all tensors. With `distinct`, each address counts once."""
         return sum(item.distinct_loaded_bytes if distinct else item.loaded_bytes for item in self.tensors.values())
 
     def stored_bytes(self, *, distinct: bool = False) -> int:
-        """Return the bytes stored to all tensors; with `distinct` every address counts once."""
+        """Return the bytes stored to all tensors. With `distinct`, each address counts once."""
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **kwargs: Any) -> None:
@@ -127,7 +130,7 @@ class KernelMemory:
         return count_and_call
 
     def _share_out(self, addresses: np.ndarray, note: Callable[..., None], does: str) -> None:
-        """Assign each address to the tensor that contains it; most calls have addresses of one tensor."""
+        """Assign each address to the tensor that contains it. Most calls have only addresses of one tensor."""
         for traffic in self._now:
             offset = addresses.astype(np.int64) - traffic.first
             in_range = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
@@ -170,9 +173,9 @@ class KernelMemory:
 
 
 class Operations(TorchDispatchMode):
-    """Records each operation of PyTorch inside a `with`, with the bytes of its arguments and of its results.
+    """Records PyTorch's operations inside a `with`, each with the bytes of its arguments and of its results.
 
-    `rows` has them in order. Views move nothing and are left out.
+    `rows` lists them in order. Views move nothing and are left out.
     """
 
     def __init__(self) -> None:
@@ -191,7 +194,7 @@ class Operations(TorchDispatchMode):
 
 
 def reason_of(error: BaseException) -> BaseException:
-    """Return the original error: the interpreter wraps an error of a kernel in other errors."""
+    """Return the original error, which the interpreter has wrapped in other errors."""
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error

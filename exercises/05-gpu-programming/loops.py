@@ -1,7 +1,7 @@
-"""Material to test the training loop of 5.2: data, a model, the delivered loop, and two ways to observe a loop.
+"""Test the training loop of 5.2: data, a model, the delivered loop, and two ways to observe a loop.
 
-`run_on_meta` lets a loop run on torch's meta device, which has shapes but no data: if a tensor was not moved, or a value is
-read, it stops and reports the line. `watch` runs a loop for real and records what it does with gradients and formats.
+`run_on_meta` runs a loop on torch's meta device, which has shapes but no data. If a tensor was not moved, or a value is read,
+the run stops and reports the line. `watch` runs a loop for real and records how it treats gradients and formats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Train = Callable[..., Any]
 
 
 def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]], list[int]]:
-    """Return rows of numbers and their classes, as Python lists: a network with random weights decides which class is right."""
+    """Return rows of numbers and their classes as Python lists. A network with random weights decides which class is right."""
     source = torch.Generator().manual_seed(SEED)
     inputs = torch.randn(batches * batch_size, FEATURES, generator=source)
     labels = (inputs @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
@@ -36,7 +36,7 @@ def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]
 
 
 def make_model(width: int) -> nn.Module:
-    """Return three linear layers, on the CPU, the same at every call."""
+    """Return three linear layers on the CPU, with the same weights at every call."""
     torch.manual_seed(SEED)
     return nn.Sequential(nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
 
@@ -44,7 +44,7 @@ def make_model(width: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """Train with the delivered loop, which is right on a CPU and the reference for every other loop."""
+    """Train with the delivered loop, which is right on a CPU. Every other loop is compared with it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -70,8 +70,7 @@ def measure_training_bytes(width: int) -> int:
 
 
 def convert_losses(result: Any) -> torch.Tensor:
-    """Convert the result of a loop to one float32 tensor on the CPU. Raises TypeError or ValueError if that is not
-    possible."""
+    """Convert the result of a loop to one float32 tensor on the CPU. Raises TypeError or ValueError if that fails."""
     if not isinstance(result, torch.Tensor):
         cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(result, (list, tuple)) else ""
         raise TypeError(f"it returned {type(result).__name__}, not the losses as a tensor{cure}")
@@ -85,8 +84,10 @@ def convert_losses(result: Any) -> torch.Tensor:
 
 @dataclass
 class MetaRun:
-    """The outcome of a loop without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
-    or broken. The counts are per step, without the first step.
+    """The outcome of a loop without data.
+
+    `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked (read a value), branched or broken.
+    The counts are per step, without the first step.
     """
 
     kind: str = "fine"
@@ -109,7 +110,7 @@ class _LastCall(TorchFunctionMode):
 
 @contextmanager
 def _autocast_without_a_device() -> Iterator[None]:
-    """Let torch.autocast use the CPU's rules on the meta device, which it does not support and where nothing is cast."""
+    """Let torch.autocast use the CPU's rules on the meta device. Torch does not support autocast there, and casts nothing."""
     plain = torch.autocast.__init__
 
     def begin(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
@@ -123,7 +124,7 @@ def _autocast_without_a_device() -> Iterator[None]:
 
 
 def run_on_meta(train: Train) -> MetaRun:
-    """Run three steps of `train` on the meta device. The result contains its error, if any."""
+    """Run three steps of `train` on the meta device. The result contains the error of `train`, if any."""
     batch_size, model, device = 4, make_model(16), torch.device("meta")
     inputs, labels = make_data(batch_size, batches=2)
     operations, last, starts = Operations(), _LastCall(), []
@@ -171,8 +172,8 @@ def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
 class Observation:
     """Observations of a loop during its training.
 
-    `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, after backward computed it,
-    and when the optimizer used it.
+    `gradient`: the norm of the first layer's gradient in the first step, after backward computed it.
+    `gradient_at_step`: the norm of the same gradient when the optimizer used it.
     """
 
     losses: torch.Tensor
@@ -236,7 +237,7 @@ def join_weights(model: nn.Module) -> torch.Tensor:
 
 @contextmanager
 def _collect_scalers() -> Iterator[list[Any]]:
-    """Yield the scalers that scale a loss inside the `with`, each once, without those that are switched off."""
+    """Yield each scaler that scales a loss inside the `with` once. Disabled scalers are left out."""
     plain, scalers = torch.amp.GradScaler.scale, []
 
     def scale(self: Any, outputs: Any) -> Any:

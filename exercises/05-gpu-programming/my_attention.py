@@ -4,7 +4,6 @@ You will learn    how attention works without its matrix of scores: tiles, and t
 You will produce  a kernel that writes only its result to main memory, causal or not, for any length
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
 Your part         the arithmetic of `attend`, and how far its loop goes if CAUSAL is true; then remove the line of
-                  `attention` that says it is not written. Keep both names and their parameters
 Reading           modules/05-gpu-programming/lesson-12-attention.md, "Attention in tiles"
 """
 
@@ -43,7 +42,8 @@ def attend(
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, block_q: int, block_k: int) -> torch.Tensor:
-    """Return attention for all heads. q, k and v have shape (heads, length, d), d a power of two; the scale is 1 / sqrt(d)."""
+    """Return attention for all heads. q, k and v have shape (heads, length, d). d is a power of two, and the scale is 1 /
+    sqrt(d)."""
     heads, length, d = q.shape
     out = torch.empty_like(q)
     attend[triton.cdiv(length, block_q), heads](

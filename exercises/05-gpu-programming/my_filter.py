@@ -15,9 +15,10 @@ import torch
 def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
     """Return how well the template fits at each place of each signal.
 
-    `signals` has shape (signals, samples), `template` (points,), with no more points than samples; both float32, on one device.
-    Returns scores of shape (signals, samples): score k of a signal is the sum over j of template[j] * signal[k + j], where
-    everything beyond the end of the signal counts as 0.
+    `signals` has the shape (signals, samples) and `template` the shape (points,), with no more points than samples. Both are
+    float32 and on the same device.
+    The scores have the shape (signals, samples). Score k of a signal is the sum over j of template[j] * signal[k + j].
+    Everything beyond the end of the signal counts as 0.
     """
     samples, points = signals.shape[1], template.shape[0]
     length = samples + points - 1  # Would length = samples do? It is shorter, and 1000 = 2 * 2 * 2 * 5 * 5 * 5 suits an FFT.

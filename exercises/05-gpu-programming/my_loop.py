@@ -26,9 +26,10 @@ def train(
 ) -> torch.Tensor:
     """Train `model` for `steps` steps of AdamW on `device`, and return the loss of each step, as a tensor of `steps` numbers.
 
-    Step s takes the rows from s * batch_size on, modulo their number, which is a multiple of batch_size. With `dtype` float32,
-    everything is float32; float16 and bfloat16 mean mixed precision: matrix products in 16 bits, parameters in float32.
-    `model`, `inputs` and `labels` are on the CPU when this is called. The caller reads the losses after the end.
+    Step s takes batch_size rows from row s * batch_size on, modulo the number of rows, which is a multiple of batch_size. With
+    `dtype` float32, everything is float32. float16 and bfloat16 mean mixed precision: matrix products in 16 bits, parameters in
+    float32.
+    `model`, `inputs` and `labels` are on the CPU at the beginning. The caller reads the losses after the end.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []

@@ -21,8 +21,9 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BL
 
     BLOCK is the smallest power of two that is at least n, so the last lanes may lie outside the row. Row r begins at r * stride
     in x and y.
-    `p` is the share of numbers that dropout sets to 0; the others are divided by 1 - p, so that the mean stays the same. The
-    same seed drops the same numbers, another seed drops others, and no two rows or columns share a random number:
+
+    Dropout sets a share `p` of the numbers to 0, and divides the others by 1 - p, so that the mean stays the same. The same
+    seed drops the same numbers; another seed drops others. No two rows or columns share a random number.
     tl.rand(seed, offsets) returns a number from 0 to 1 for each offset, always the same for the same seed and offset.
     """
     row = tl.program_id(0)

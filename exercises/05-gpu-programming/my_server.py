@@ -19,8 +19,9 @@ class Server:
     """Answers requests with `model`, using a graph for each batch size.
 
     `capture(call)` runs `call()` once and returns a graph of it: graph.output is the tensor that `call` returned, and
-    graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError if a
-    call cannot be captured. A capture costs as much as many requests; only the first request of a batch size may wait for one.
+    graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError if a call
+    cannot be captured. A capture takes as long as serving dozens of requests, so only the first request of a batch size may
+    wait for one.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Server:
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the model's result for `tokens`, of shape (batch, length). The caller has switched gradients off.
 
-        The answer belongs to the caller, and so do the tokens: neither may be changed by a later request.
+        Answer and tokens belong to the caller: a later request must not change them.
         """
         size = len(tokens)
         if size not in self.graphs:

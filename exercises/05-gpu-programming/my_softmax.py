@@ -18,7 +18,7 @@ def attend(queries: torch.Tensor, blocks: Iterable[tuple[torch.Tensor, torch.Ten
     """Return softmax(queries · keysᵀ · scale) · values, of shape (m, e), over the keys and values of all blocks together.
 
     `queries` has the shape (m, d). `blocks` yields pairs (keys, values) of the shapes (b, d) and (b, e), one after the other
-    and only once; b differs from block to block. Hold at most one block at a time: drop it before you take the next.
-    Scores may be large, 200 and more: exp(200) overflows in float32, but exp(200 - 200) does not.
+    and only once. b differs from block to block. Hold at most one block at a time: drop it before you take the next.
+    Scores may be 200 or more: exp(200) overflows in float32, but exp(200 - 200) does not.
     """
     raise NotImplementedError("attend: keep three things for each query. How do they change when a larger score comes?")

@@ -15,8 +15,8 @@ import torch
 def step(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
     """Fill the inner points of `out` with out = u + c * (up + down + left + right - 4 * u), in single precision.
 
-    `u` and `out` have shape (rows, columns), at least 3 of each, and share no memory. Do not change `u`, nor the edge of
-    `out`: its first and last row and column keep their temperature.
+    `u` and `out` have the shape (rows, columns), at least 3 of each, and share no memory. Do not change `u`, nor the edge of
+    `out`: the temperature of its first and last row and column stays the same.
     """
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre

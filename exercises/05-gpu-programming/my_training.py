@@ -1,6 +1,6 @@
 """Your part of 5.9: a training run that learns what it should, but takes many times as long as necessary.
 
-You will learn    to find by measuring what costs time, to repair it, and to prove that the result is still the same
+You will learn    to find by measuring what costs time, to repair it, and to prove that the result stays the same
 You will produce  a train that is at least 5 times as fast, with the same losses, accuracies and weights
 Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it and this version alternately
 Your part         the body of `train`; keep its name and its parameters
@@ -19,10 +19,13 @@ from torch import nn
 def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.device):
     """Train the model of `make_model` with SGD, and return the loss of each step, the accuracy of each epoch, and the model.
 
-    `rows`: for each sample 128 whole numbers from 0 to 255, which are normalised with MEAN and STD. `labels`: the classes. Each
-    epoch takes the samples in the order of `make_order`, BATCH at a time, and each step calls the model once. The accuracy is
-    that of the outputs of the epoch's steps. Losses and accuracies are each a tensor or a list of numbers. They and the
-    weights are compared with those of this version, to 0.0001: float32 is precise enough for that, 16 bits are not.
+    `rows`: 128 whole numbers from 0 to 255 for each sample, which are normalised with MEAN and STD.
+    `labels`: the class of each sample.
+
+    Each epoch takes the samples in the order of `make_order`, BATCH at a time, and each step calls the model once. The accuracy
+    is computed from the outputs of the epoch's steps. Losses and accuracies are each a tensor or a list of numbers.
+    Losses, accuracies and weights are compared with those of this version, to 0.0001. float32 is precise enough for that, but
+    16 bits are not.
     """
     model = make_model().double().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -1,6 +1,6 @@
-"""Get what nvcc reports about kernels, if it is installed: registers, shared memory, spills, instructions; and the occupancy.
+"""Get nvcc's report on kernels, if it is installed: registers, shared memory, spills, instructions; and the occupancy.
 
-Without nvcc nothing is guessed: `find_nvcc` returns None, and these values are not measured.
+Without nvcc, `find_nvcc` returns None, and these values are not measured.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ INSTRUCTIONS = ("FFMA", "LDS", "HMMA")  # multiply-add, load from shared memory,
 
 
 class NvccFailed(Exception):
-    """nvcc did not compile the file, or took too long. The text is the first lines of its output."""
+    """nvcc failed to compile the file, or took too long. The text is the first lines of its output."""
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel of a cubin: its names in the source ("tiled<16>") and in the cubin, and the resources that it needs."""
+    """One kernel of a cubin: its name in the source ("tiled<16>"), its name in the cubin, and the resources that it needs."""
 
     name: str
     symbol: str
@@ -43,7 +43,8 @@ class CompiledKernel:
 class Multiprocessor:
     """The limits of one multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 
-    `unit` is the size in which shared memory is allocated, `reserved` the part that the system keeps for each block, in bytes.
+    `unit`: shared memory is allocated in multiples of this many bytes.
+    `reserved`: bytes of shared memory that the system keeps for each block.
     """
 
     threads: int
@@ -65,7 +66,7 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
+    """How many blocks fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
 
     blocks: int
     percent: float
@@ -73,8 +74,8 @@ class Occupancy:
 
 
 def occupancy(arch: str, registers: int, shared_bytes: int, block: int) -> Occupancy:
-    """Return the theoretical occupancy of a kernel with `registers` per thread, and `shared_bytes` and `block` threads per
-    block.
+    """Return the theoretical occupancy of a kernel with `registers` registers per thread, and with `shared_bytes` bytes of
+    shared memory and `block` threads per block.
 
     As in NVIDIA's occupancy calculator, registers are allocated to warps in units of 256, and each of the four parts of a
     multiprocessor has a quarter of them. Raises ValueError for an unknown architecture or an impossible block.
@@ -102,15 +103,17 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def find_nvcc() -> str | None:
-    """Return the path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages. Return None if it is not there."""
+    """Return the path of nvcc from the PATH, CUDA's own folder, or pip's packages, or None if nvcc is not there."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
     return shutil.which("nvcc") or _find_program("nvcc", folders)
 
 
 def find_cuobjdump(nvcc: str | None) -> str | None:
-    """Return the path of cuobjdump, which reads the instructions in a cubin and needs nvdisasm in its folder, or None if it
-    is not installed."""
+    """Return the path of cuobjdump, which reads the instructions in a cubin, or None if it is not installed.
+
+    cuobjdump needs nvdisasm in its folder.
+    """
     folders = [Path(os.path.realpath(nvcc)).parent] if nvcc else []
     return shutil.which("cuobjdump") or _find_program("cuobjdump", [*folders, *_list_pip_folders()])
 
@@ -120,7 +123,7 @@ def _find_program(name: str, folders: Sequence[Path]) -> str | None:
 
 
 def _list_pip_folders() -> list[Path]:
-    """Return the folders of programs in pip's packages: nvidia-cuda-*, and triton, which contains cuobjdump and nvdisasm."""
+    """Return the folders of programs in pip's packages nvidia-cuda-* and triton. Triton contains cuobjdump and nvdisasm."""
     folders: list[Path] = []
     for package, pattern in (("nvidia", "cu*/bin"), ("triton", "backends/nvidia/bin")):
         spec = importlib.util.find_spec(package)
@@ -132,7 +135,7 @@ def _list_pip_folders() -> list[Path]:
 def compile_cubin(
     nvcc: str, source: Path, arch: str, cubin: Path, defines: Mapping[str, object] | None = None
 ) -> list[CompiledKernel]:
-    """Compile the kernels of `source` and of the files that it includes, for one architecture. Raises NvccFailed."""
+    """Compile the kernels of `source` and of its included files for one architecture. Raises NvccFailed."""
     return read_ptxas(_call(nvcc, source, arch, cubin, defines, "-Xptxas", "-v", "-cubin"))
 
 
@@ -160,7 +163,7 @@ def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str
 
 
 def read_ptxas(output: str) -> list[CompiledKernel]:
-    """Return the kernels in what `ptxas -v` printed."""
+    """Return the kernels in the output of `ptxas -v`."""
     kernels = []
     for entry in output.split("Compiling entry function ")[1:]:
         symbol, spills, usage = (
@@ -183,7 +186,8 @@ def read_ptxas(output: str) -> list[CompiledKernel]:
 
 
 def read_symbol(symbol: str) -> str:
-    """Return `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`: the name and the whole numbers. Return any other symbol unchanged."""
+    """Return the name and whole numbers in a symbol: `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`. Other symbols stay unchanged.
+    """
     begin = re.match(r"_Z(\d+)", symbol)
     if begin is None:
         return symbol
@@ -195,8 +199,8 @@ def read_symbol(symbol: str) -> str:
 
 
 def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """Return how often each of `instructions` occurs in each kernel of a cubin, by symbol. Return None if the cubin cannot be
-    read."""
+    """Return how often each of `instructions` occurs in each kernel of a cubin, by symbol, or None if the cubin is unreadable.
+    """
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
         process = subprocess.run(

@@ -61,7 +61,7 @@ def run_in_one_stream(gpu: Any, chunks: int) -> None:
 
 
 def replay(way: str, run: Any, buffers: int) -> tuple[dict[str, Any], streams.Replay]:
-    """Replay a pipeline, and return how long it takes, its hazards, the wrong chunks, and its timeline."""
+    """Replay a pipeline, and return its time, its hazards, its wrong chunks and its timeline."""
     replayed = streams.ReplayedDevice(args.chunks, buffers, units)
     run(replayed, args.chunks)
     spans = streams.replay(replayed.operations)

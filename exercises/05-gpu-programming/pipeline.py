@@ -1,4 +1,5 @@
-"""The training of 5.9: data, a model, the order of the samples, and the training as delivered, with a switch for each repair.
+"""The training of 5.9: data, a model, the order of the samples, and the delivered training, in which each fault can be
+repaired.
 
 my_training.py imports the constants, `make_model` and `make_order` from here.
 """
@@ -30,7 +31,7 @@ watchers: list[Callable[[nn.Module], None]] = []  # each is called with every ne
 
 
 def make_data(samples: int, seed: int) -> tuple[list[list[int]], list[int]]:
-    """Return rows of whole numbers from 0 to 255 as lists, like those of a file of pixels, and a class for each row."""
+    """Return rows of whole numbers from 0 to 255 as lists, like the pixels of a file, and a class for each row."""
     source = torch.Generator().manual_seed(seed)
     rows = torch.randint(0, 256, (samples, FEATURES), generator=source)
     teacher = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(0))
@@ -48,14 +49,14 @@ def make_model() -> nn.Module:
 
 
 def make_order(samples: int, epoch: int) -> torch.Tensor:
-    """Return the order in which an epoch takes its samples: each number from 0 to samples - 1 once. It is on the CPU."""
+    """Return the order in which an epoch takes its samples: each number from 0 to samples - 1 once, on the CPU."""
     return torch.randperm(samples, generator=torch.Generator().manual_seed(epoch))
 
 
 def train_delivered(
     rows: list[list[int]], labels: list[int], epochs: int, device: torch.device, repairs: Collection[int] = ()
 ) -> Outcome:
-    """Run the training of my_training.py as delivered, but with the faults in `repairs` repaired."""
+    """Run the training of my_training.py as delivered, but repair the faults in `repairs`."""
     precision = torch.float32 if 2 in repairs else torch.float64
     model = make_model().to(precision).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -22,8 +22,8 @@ NAME = 60  # characters
 class Profile:
     """`rows`: the operations with the largest own time; `text`: the whole table.
 
-    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran. If the GPU's times are not known, it is
-    None, and the rows have the processor's times.
+    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran. If the profiler has no GPU times, it is None,
+    and the rows have the processor's times.
     """
 
     rows: list[dict[str, object]]
@@ -32,7 +32,7 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """Return the profile of one call, which should be warmed up. `trace` is a file to write it to as a Chrome trace."""
+    """Return the profile of one call, which should be warm. If `trace` is a file, write a Chrome trace to it."""
     on_gpu = device.type == "cuda"
     activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     with profile(activities=supported_activities() & activities) as profiler:
@@ -59,9 +59,9 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
 
 
 def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """Return a device's highest rate in products of a format, by its data sheet, or None for a GPU that is not in the table.
+    """Return a GPU's highest rate for products of a format, from its data sheet, or None for a GPU that is not in the table.
 
-    For a CPU, return more than any processor with the same number of cores can reach.
+    For a CPU, return a rate above that of any processor with the same number of cores.
     """
     if device.type != "cuda":
         return gpus.cpu_limit_tflops(os.cpu_count() or 1)
@@ -72,9 +72,9 @@ def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def limit_samples_per_s(samples_per_s: float, model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> float | None:
-    """Return the figure, or None if the device cannot be so fast: training takes at least 4 FLOP per weight and sample.
+    """Return the figure, or None if the device cannot be so fast. Training takes at least 4 FLOP per weight and sample.
 
-    The forward pass takes 2, and the gradient of the weight 2; the gradients of the inputs take more.
+    The forward pass takes 2, and the weight's gradient takes 2. The gradients of the inputs take even more.
     """
     peak = find_peak_tflops(device, dtype)
     weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)

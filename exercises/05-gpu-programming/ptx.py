@@ -1,6 +1,7 @@
-"""Triton kernels compiled for GPUs that need not be here: PTX, the assembly language of NVIDIA GPUs, and its instructions.
+"""Compile Triton kernels for GPUs that this computer need not have, and count instructions in the PTX, NVIDIA's assembly
+language.
 
-The interpreter and the compiler exclude each other in one process, so `Compilation` starts another one, with this file.
+One process cannot both interpret and compile kernels, so `Compilation` starts another process, with this file.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Variant:
-    """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` that
-    a launch would pass.
+    """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` of a
+    launch.
 
-    The parameters in `constants` are compiled in; if it is empty, those that the kernel declares as tl.constexpr. For every
-    other whole number the compiler gets what it gets at a launch: whether it is a multiple of 16. Tensors of torch begin at
-    multiples of 16.
+    The parameters in `constants` become constants. If `constants` is empty, the parameters that the kernel declares as
+    tl.constexpr do. About every other whole number the compiler learns only what it would at a launch: whether it is a multiple
+    of 16. Torch's tensors begin at multiples of 16.
     """
 
     name: str
@@ -73,8 +74,11 @@ class Compilation:
         )
 
     def finish(self, limit_s: float) -> list[dict[str, Any]]:
-        """Return for each variant its `name`, `arch`, counts, names of `constants`, `shared_bytes`, `ptx_version` and `ptx`;
-        if it could not be compiled, these are None, and `error` says why. The process is ended after `limit_s` seconds."""
+        """Return a dictionary for each variant, and end the process after at most `limit_s` seconds.
+
+        It has `name`, `arch`, counts, names of `constants`, `shared_bytes`, `ptx_version` and `ptx`. If the variant could not
+        be compiled, its results are None, and `error` says why.
+        """
         try:
             output = self._process.communicate(timeout=limit_s)[0]
         except subprocess.TimeoutExpired:
@@ -132,7 +136,7 @@ def _compile(module: Any, variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(error: Exception) -> str:
-    """Return the line of the kernel and the reason, from the many lines that Triton prints."""
+    """Return the line of the kernel and the reason, taken from the many lines that Triton prints."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -142,7 +146,7 @@ def _explain(error: Exception) -> str:
 
 
 def main(folder: str) -> None:
-    """Compile the variants in request.json in `folder`, and write results.json after each, so that none is lost."""
+    """Compile the variants in request.json in `folder`. Write results.json after each of them, so that no result is lost."""
     request = json.loads((Path(folder) / "request.json").read_text(encoding="utf-8"))
     module = importlib.import_module(request["module"])
     results = []

@@ -1,6 +1,7 @@
-"""The kernels of 5.7: what each computes, its operations and its least bytes by a formula, and loops that measure the roof.
+"""The kernels of 5.7, with formulas for their operations and least bytes, and loops that measure the roof.
 
-Numbers are float32 with 4 bytes, complex ones have 8. Least bytes: every array once, as if everything else were in registers.
+Numbers are float32 with 4 bytes; complex numbers have 8. The least bytes count every array once, as if everything else were in
+registers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` belong to one call and have formulas."""
+    """A kernel at one size `n`. `call` runs it once; `flops` and `least_bytes` are those of one call, by formula."""
 
     name: str
     kind: str
@@ -48,7 +49,7 @@ class Arrays:
 
 
 def find_last_cache(device: torch.device) -> int | None:
-    """Return the bytes of the last cache before memory, as the device reports it, or None if it does not.
+    """Return the bytes of the last cache before memory, or None if the device does not report them.
 
     A virtual machine reports the cache of its whole host, but can use only a share of it.
     """
@@ -65,24 +66,25 @@ def find_last_cache(device: torch.device) -> int | None:
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """Return the side of a square array of four times the last cache, but of at most `most_bytes`. If the cache is unknown,
-    the array has `most_bytes` bytes."""
+    """Return the side of a square array that is four times as large as the last cache, but has at most `most_bytes` bytes.
+
+    If the size of the cache is unknown, the array has `most_bytes` bytes.
+    """
     array_bytes = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
     return math.isqrt(array_bytes // 4)
 
 
 def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
-    """Return arrays of numbers from 0 to 1; `c` is a separate array that no kernel has touched yet."""
+    """Return arrays of numbers from 0 to 1. `c` is a separate array, which no kernel has touched yet."""
     random = torch.Generator().manual_seed(seed)
     return Arrays(*(torch.rand(side, side, generator=random).to(device) for _ in range(3)))
 
 
 def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
-    """Return the loops that measure the roof of the memory: name, one call, and the bytes per number that the loop itself asks
-    for.
+    """Return the loops that measure the memory's roof: their name, one call, and the bytes per number that they request.
 
-    A processor reads a cache line before it writes part of it: a copy then moves 12 bytes per number but counts as 8. The two
-    in-place loops write only what they have read, so that everything they move is counted.
+    A processor reads a cache line before it writes part of it. A copy then moves 12 bytes per number but counts as 8. The two
+    in-place loops write only what they have read, so all their bytes are counted.
     """
     a, b, c = arrays.a, arrays.b, arrays.c
     return [
@@ -94,7 +96,7 @@ def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
 
 
 def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
-    """Compute a step of the heat equation as the delivered part does, with nine temporaries."""
+    """Compute a step of the heat equation as in the delivered part, with nine temporaries."""
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre
     horizontal = u[1:-1, :-2] + u[1:-1, 2:] - 2 * centre
@@ -103,14 +105,14 @@ def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
 
 
 def find_forces(places: torch.Tensor, masses: torch.Tensor) -> torch.Tensor:
-    """Return the force of all particles on each: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
+    """Return the force of all particles on each particle: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
     distance = places[None] - places[:, None]
     squares = distance.square().sum(dim=2).add_(SOFTENING**2)
     return (distance * (masses / (squares * squares.sqrt()))[..., None]).sum(dim=1)
 
 
 def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kernel]:
-    """Return the eight kernels, in the order in which they are shown. Their other arrays are created here, in similar sizes."""
+    """Return the eight kernels, in the order in which they are shown. Their other arrays have similar sizes."""
     a, c = arrays.a, arrays.c
     device, side, numbers = a.device, a.shape[0], a.numel()
     long_rows = a.view(-1)[: numbers // ROW * ROW].view(-1, ROW)

@@ -68,7 +68,7 @@ arrays = roof_kernels.make_arrays(side, device, SEED)
 
 
 def least_seconds(call: Callable[[], object]) -> float:
-    """Return the shortest time of several warm calls: other programs on the computer can only add to it."""
+    """Return the shortest time of several warm calls. Other programs on the computer can only make a call slower."""
     if on_gpu:
         return min(bench.measure(call, device, budget_s=0.2, flush=flush))
     cold, warm = bench.time_each(call, device, 2)
@@ -77,24 +77,24 @@ def least_seconds(call: Callable[[], object]) -> float:
 
 
 def measure_loops() -> list[dict]:
-    """Return the GB/s of each loop for the roof, by the bytes that the loop itself asks for."""
+    """Return the GB/s of each loop for the roof, counting the bytes that the loop itself requests."""
     return [{"loop": name, "gb_per_s": width * arrays.a.numel() / least_seconds(call) / 1e9}
             for name, call, width in roof_kernels.list_loops(arrays)]  # fmt: skip
 
 
 def choose_roof(loops: list[dict]) -> dict:
-    """Return the loop that moved the most bytes a second: the device can do at least that."""
+    """Return the loop that moved the most bytes a second. The device can move at least that many."""
     return max(loops, key=lambda loop: loop["gb_per_s"])
 
 
 def measure_roofs() -> None:
-    """Measure each loop over memory and each product once more, and add the results to the earlier ones."""
+    """Measure each loop over memory and each product again, and add the results to the earlier ones."""
     loops.extend(measure_loops())
     gflops.extend(product.flops / least_seconds(product.call) / 1e9 for product in products)
 
 
 def measure_kernels() -> None:
-    """Measure each kernel and your step once more, and keep the shortest times in `best`."""
+    """Measure each kernel and your step again, and keep the shortest times in `best`."""
     calls = {kernel.name: kernel.call for kernel in kernels}
     if step_broken == "no error":
         calls["stencil, yours"] = lambda: my_stencil.step(arrays.a, arrays.c, C)
@@ -103,7 +103,7 @@ def measure_kernels() -> None:
 
 
 def find_peak() -> float:
-    """Return the GFLOP/s of the fastest matrix product; the last kernel is one of the products."""
+    """Return the GFLOP/s of the fastest matrix product. The last kernel is one of the products."""
     return max(*gflops, kernels[-1].flops / best[kernels[-1].name] / 1e9)
 
 
@@ -115,7 +115,7 @@ def find_kernels_above() -> list[str]:
 
 
 def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
-    """Return the row of a kernel under the roofs; a figure above them is refused."""
+    """Return a kernel's row under the roofs. A figure above them is refused."""
     intensity, gflop_per_s = kernel.flop_per_byte, kernel.flops / seconds / 1e9
     roof = min(peak, intensity * memory["gb_per_s"])
     percent = 100 * gflop_per_s / roof
@@ -136,7 +136,7 @@ def count_bytes(call: Callable[[], object]) -> int:
 
 
 def try_step() -> tuple[str, float | None, float | None]:
-    """Return how your step ended ("no error" if it had none), its error against double precision, and its bytes per
+    """Return your step's error message ("no error" if it had none), its error against double precision, and its bytes per
     point."""
     plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
     out, wide = plate.clone(), plate.double()
@@ -154,7 +154,7 @@ def try_step() -> tuple[str, float | None, float | None]:
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """Return how your find_bound ended (None if it is not written), and its answer for each kernel."""
+    """Return your find_bound's error ("no error" without one, None if it is not written), and its answer for each kernel."""
     try:
         return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
     except NotImplementedError:

@@ -1,7 +1,7 @@
-"""The models that exercise 5.5 serves: a decoder transformer, a model that reads a value before it continues, and a model
-that does so for one batch size only.
+"""The models that exercise 5.5 serves: a decoder transformer, and two models that read a value before they continue.
 
-Causal attention (Vaswani et al., 2017) with the normalisation before each half, as in GPT-2.
+One of the two does so for a single batch size only. The transformer has causal attention (Vaswani et al., 2017), with the
+normalisation before each half of a layer, as in GPT-2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Transformer(nn.Module):
 
 
 class EarlyExit(nn.Module):
-    """A model that stops early when it is sure. Its operations depend on a value, which the host must read."""
+    """A model that stops early when it is sure. Its operations depend on a value that the host must read."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class EarlyExit(nn.Module):
 
 
 class OneSizeLooks(nn.Module):
-    """A model that reads a value if a batch has `size` sequences, and for no other batch size."""
+    """A model that reads a value only if a batch has `size` sequences."""
 
     def __init__(self, model: Transformer, size: int) -> None:
         super().__init__()

@@ -59,7 +59,8 @@ broken = None
 def time_training(train, data, epochs: int) -> tuple[float, object]:
     """Return the seconds of one training run, until the device has finished all its work, and the result of the run.
 
-    Raises ValueError if it did not call the model once in each step: its result then comes from a file or an earlier run.
+    Raises ValueError unless the run called the model once in each step: otherwise, its result comes from a file or an earlier
+    run.
     """
     calls: list[None] = []
 
@@ -85,8 +86,7 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
 
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
-    """Return seconds and results of each way in each round. All ways of a round get the same data; each round gets new
-    data."""
+    """Return seconds and results of each way in each round. Each round gets new data, the same for all ways."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
     times_by_name: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
@@ -118,8 +118,7 @@ def summarise(measurements: list[tuple[float, object]]) -> dict:
 
 
 def write_profile(train, name: str) -> float | None:
-    """Write into a file where Python's functions and torch's operations spend time. Return how busy the GPU is, in
-    percent."""
+    """Write a file that shows where Python's functions and torch's operations spend time. Return the GPU's busy percentage."""
     data = pipeline.make_data(PROFILED, SEED)
     train(*data, 1, device)
     calls = cProfile.Profile()
@@ -132,8 +131,10 @@ def write_profile(train, name: str) -> float | None:
 
 
 def repair_one_by_one() -> list[dict]:
-    """Return, for each fault, the speed-up if only that fault is repaired, and the slow-down if only that fault is left. Each
-    time is the better of two."""
+    """Return two factors for each fault: the speed-up from this repair alone, and the slow-down from this fault alone.
+
+    Each time is the better of two.
+    """
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]
     for number in FAULTS:

@@ -27,15 +27,18 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Stream:
-    """A queue of operations; streams are numbered in the order in which they are created."""
+    """A queue of operations. Streams are numbered in the order of their creation."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Event:
-    """A point in a stream: everything that was in it when the event was recorded. `after` is the last of those operations, or
-    None if the stream was empty; `queued` is how many operations there were in all streams."""
+    """A point in a stream: everything that was in the stream when the event was recorded.
+
+    `after`: the last operation in the stream at that time, or None if the stream was empty.
+    `queued`: the number of operations in all streams at that time.
+    """
 
     stream: int
     after: int | None
@@ -44,8 +47,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation that the host has queued. `waits` are the operations that must end first: the one before it in its stream,
-    and those before the `events` that its stream waited for. `chunk` is None for a compute on a buffer that got no chunk."""
+    """One operation that the host has queued.
+
+    `waits`: the operations that must end first: the previous one in its stream, and those before the `events` that its stream
+    waited for.
+    `chunk`: None for a compute on a buffer that got no chunk.
+    """
 
     number: int
     engine: str
@@ -66,7 +73,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Hazard:
-    """Two operations that nothing orders, and the memory that both use; `first` was queued before `second`."""
+    """Two operations that nothing orders, and the memory that both use. `first` was queued before `second`."""
 
     first: Operation
     second: Operation
@@ -77,8 +84,10 @@ class Hazard:
 
 
 class ReplayedDevice:
-    """The device that a pipeline is written for. The host has `chunks`, of which `buffers` fit on the device; `units` are
-    the durations of a copy in, a compute and a copy out."""
+    """The device for which a pipeline is written. The host has `chunks` chunks, of which `buffers` fit on the device.
+
+    `units` are the durations of a copy in, a compute and a copy out.
+    """
 
     def __init__(self, chunks: int, buffers: int, units: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
         self._chunks, self._buffers, self._units = chunks, buffers, dict(zip(ENGINES, units, strict=True))
@@ -125,7 +134,7 @@ class ReplayedDevice:
         self._queue(COPY_OUT, stream, buffer, (f"buffer {buffer}",), (f"output {chunk}",), chunk)
 
     def record(self, stream: Stream) -> Event:
-        """Return an event: everything that is in `stream` now, but nothing that is queued later."""
+        """Return an event that marks everything in `stream` now, but nothing that is queued later."""
         self._check(stream)
         return Event(stream.number, self._last.get(stream.number), len(self.operations))
 
@@ -168,14 +177,14 @@ class ReplayedDevice:
 
 @dataclass(frozen=True)
 class Replay:
-    """When each operation begins and ends, in time units, and when the last one has ended."""
+    """When each operation begins and ends, in time units, and when the last operation has ended."""
 
     spans: tuple[tuple[Operation, float, float], ...]
     units: float
 
 
 def replay(operations: Sequence[Operation]) -> Replay:
-    """Return the times of all operations: of those that may begin, an engine takes the one that was queued first."""
+    """Return the times of all operations. Of the operations that may begin, an engine takes the one that was queued first."""
     free = dict.fromkeys(ENGINES, 0.0)
     ends: dict[int, float] = {}
     spans = []
@@ -188,7 +197,7 @@ def replay(operations: Sequence[Operation]) -> Replay:
 def _take_in_order(
     operations: Sequence[Operation], free: dict[str, float], ends: dict[int, float]
 ) -> Iterator[tuple[Operation, float]]:
-    """Yield each operation with the time at which it begins; the caller fills `free` and `ends` in between."""
+    """Yield each operation with the time at which it begins. The caller fills `free` and `ends` in between."""
     followers, missing = _link(operations)
     ready = [(0.0, number) for number, count in enumerate(missing) if count == 0]
     while ready:
@@ -214,8 +223,10 @@ def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
 
 
 def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
-    """Return every pair of operations that use the same memory, at least one of them writing, and that no stream or event
-    orders. The pairs are sorted by the place of the second operation in the queue."""
+    """Return every pair of operations that use the same memory, with at least one writing, and that no stream or event orders.
+
+    The pairs are sorted by the second operation's place in the queue.
+    """
     ancestors = _find_ancestors(operations)
     users: dict[str, list[Operation]] = {}
     for operation in operations:
@@ -243,8 +254,11 @@ def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
-    """Yield orders of execution that streams and events permit: first the one that always takes the latest
-    operation, then, for some of the hazards, one in which the second of the two operations comes before the first."""
+    """Yield orders of execution that streams and events permit.
+
+    The first order always takes the latest operation. In the others, the second operation of a hazard comes before the first
+    one.
+    """
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
     ancestors = _find_ancestors(operations)
@@ -254,7 +268,7 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
 
 
 def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
-    """Return a permitted order in which the operation of the lowest rank, of those that may begin, comes next."""
+    """Return a permitted order: of the operations that may begin, the one of the lowest rank always comes next."""
     followers, missing = _link(operations)
     ready = [(ranks[number], number) for number, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)
@@ -288,7 +302,7 @@ def _make_input(chunk: int) -> list[float]:
 
 
 def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list[list[float]]:
-    """Execute the operations on numbers, one after the other in this order; return the host's outputs."""
+    """Execute the operations on numbers, one after the other in this order, and return the host's outputs."""
     memory = [[UNTOUCHED] * NUMBERS for _ in range(buffers)]
     outputs = [[UNTOUCHED] * NUMBERS for _ in range(chunks)]
     for operation in operations:
@@ -303,9 +317,11 @@ def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list
 
 
 def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
-    """Return the shortest time that any order of the same work can take: each engine takes the chunks one after the other, a
-    chunk goes from engine to engine, and comes in when a buffer is free. With three or more buffers that is chunks * max(units)
-    + sum(units) - max(units)."""
+    """Return the shortest time for the same work in any order.
+
+    Each engine takes the chunks one after the other. A chunk goes from engine to engine, and is copied in when a buffer is
+    free. With three or more buffers, the time is chunks * max(units) + sum(units) - max(units).
+    """
     free = [0.0] * len(units)
     leave_times: list[float] = []  # by chunk: when it has left its buffer
     for chunk in range(chunks):

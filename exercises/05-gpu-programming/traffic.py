@@ -1,6 +1,7 @@
-"""Count the bytes that the operations of torch read and write: every operand once, every result once, views not at all.
+"""Count the bytes that torch's operations read and write: every operand once, every result once, views not at all.
 
-What stays in a cache between two operations is counted, too: this is what a program asks for, not what memory delivers.
+Bytes that stay in a cache between two operations are counted, too: the count is of a program's requests, not of the memory's
+work.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's numbers, and of a sparse tensor's indices. Numbers that `expand` repeats count once."""
+    """Return the bytes of a tensor's numbers, and of a sparse tensor's indices. Numbers repeated by `expand` count once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1
@@ -63,7 +64,7 @@ def _makes_view(function: Any) -> bool:
 
 
 def _pair_arguments(function: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each argument of the operation's schema with its value; those that were not given are left out."""
+    """Yield each argument of the operation's schema with its value. Arguments that were not passed are left out."""
     parameters = function._schema.arguments  # noqa: SLF001
     yield from zip(parameters, args, strict=False)
     yield from ((argument, kwargs[argument.name]) for argument in parameters if argument.name in kwargs)

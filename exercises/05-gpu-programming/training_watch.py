@@ -1,7 +1,7 @@
-"""Watches a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
+"""Watch a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
-It does not read the source. It sees samples as they enter the model, graphs by the objects that autograd still keeps at the
-next step, and everything else by the operations that reach torch, with the line that asked for them.
+The source is not read. Samples are seen as they enter the model, and graphs by the objects that autograd still keeps at the
+next step. Everything else is seen by the operations that reach torch, with the line that asked for them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """Observations of a training run. `counts`: the count of each fault, by number (see HOW); `lines`: the line at fault, if
-    known."""
+    """Observations of a training run.
+
+    `counts`: the count of each fault, by number (see HOW).
+    `lines`: the line at fault, if known.
+    """
 
     losses: torch.Tensor
     accuracies: torch.Tensor
@@ -78,8 +81,10 @@ class Observation:
 
 
 def convert_outcome(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return losses, accuracies and all weights that a training run returned, in float64 on the CPU. Raises TypeError,
-    ValueError."""
+    """Return the losses, accuracies and weights that a training run returned, in float64 on the CPU.
+
+    Raises TypeError, ValueError.
+    """
     if not isinstance(outcome, tuple) or len(outcome) != 3:
         raise TypeError("it has to return three things: losses, accuracies and the model")
     losses, accuracies, model = outcome
@@ -96,7 +101,7 @@ def _convert_to_tensor(value: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Watches the input of the model: records which samples come in, and which graphs of the previous step are still alive."""
+    """Watches the input of the model: which samples come in, and which graphs of the previous step still exist."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []
@@ -110,7 +115,7 @@ class _Door:
         model.register_forward_hook(self.leave)
 
     def enter(self, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        """Record the samples of a forward pass that begins."""
+        """Record the samples when a forward pass begins."""
         if not torch.is_grad_enabled():
             return
         self.operations.model = model
@@ -120,7 +125,7 @@ class _Door:
         self.batches.append(inputs[0].detach())
 
     def leave(self, _model: nn.Module, _inputs: object, out: torch.Tensor) -> None:
-        """Mark the graph that a forward pass has made."""
+        """Mark the graph when a forward pass has created it."""
         if out.grad_fn is not None:
             mark = _Mark()
             self.marks.add(mark)
@@ -196,10 +201,9 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
 
 
 def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:
-    """Return how many samples came in fewer than `epochs` times, how many came in more often, and the error of their
-    numbers.
+    """Return how many samples came in fewer than `epochs` times, how many more often, and the error of their numbers.
 
-    Each sample is recognised by its sum along one direction, which differs for each of them.
+    Each sample is recognised by its sum along one direction, which differs for each sample.
     """
     if not batches:
         return len(rows), 0, 0.0

@@ -1,6 +1,6 @@
-"""Helpers of 5.8 and its judge: lengths that suit an FFT, a count of the transforms of a call, and signals with a known pulse.
+"""Help 5.8 and its judge: lengths that suit an FFT, a count of a call's transforms, and signals with a known pulse.
 
-Needs only torch; it is uploaded with the script.
+Needs only torch, and is uploaded with the script.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def find_fast_length(minimum: int) -> int:
 def real_transform_flops(length: int) -> float:
     """Return the operations that count for an FFT of `length` real numbers: 2.5 N log2 N, half of a complex FFT's 5 N log2 N.
 
-    This is the convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
+    This is the convention of FFTW's benchmark (fftw.org/speed/method.html), however an implementation works.
     """
     return 2.5 * length * math.log2(length) if length > 1 else 0.0
 
 
 class TransformCounter(TorchDispatchMode):
-    """Counts the FFTs inside a `with`: calls, rows (single transforms) and lengths, forward and back."""
+    """Counts the FFTs inside a `with`: calls, rows (single transforms) and lengths, forward and inverse."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,13 +70,14 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Return the number of the template's transforms: forward transforms without an inverse."""
+        """Return the number of the template's transforms: the forward transforms without an inverse."""
         return self.forward_rows - self.inverse_rows
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where it begins."""
+    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where the pulse begins.
+    """
 
     signals: torch.Tensor
     template: torch.Tensor
@@ -84,10 +85,10 @@ class Recording:
 
 
 def record(count: int, samples: int, points: int, seed: int) -> Recording:
-    """Return noise of standard deviation 1 with one pulse per signal, a tone that rises from 0 to 0.4 cycles per sample.
+    """Return noise of standard deviation 1 with one pulse per signal: a tone that rises from 0 to 0.4 cycles per sample.
 
-    If a signal has room, it also contains the last half of a louder pulse at its beginning and the first half of one at its
-    end: there is no pulse there, but a signal whose ends are joined into a ring has one.
+    If there is room, a signal also has the last half of a louder pulse at its beginning, and the first half of one at its end.
+    Neither is a whole pulse, but they would become one if the signal's ends were joined to a ring.
     """
     random = torch.Generator().manual_seed(seed)
     time = torch.arange(points, dtype=torch.float32)
@@ -104,15 +105,19 @@ def record(count: int, samples: int, points: int, seed: int) -> Recording:
 
 
 def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
-    """Return the scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and
-    everything beyond the end of a signal is 0. Shape (signals, samples)."""
+    """Return the scores by their definition, in double precision and of shape (signals, samples).
+
+    Score k is the sum of template[j] * signal[k + j]. Everything beyond the end of a signal counts as 0.
+    """
     padded = torch.nn.functional.pad(signals.double(), (0, len(template) - 1))
     return torch.nn.functional.conv1d(padded[:, None], template.double()[None, None])[:, 0]
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """Return the largest error of any score, including the last ones, over the largest right score, or infinity if shapes
-    differ."""
+    """Return the largest error of any score, including the last ones, divided by the largest right score.
+
+    Return infinity if the shapes differ.
+    """
     if scores.shape != right.shape:
         return math.inf
     difference = (scores.double() - right).abs()

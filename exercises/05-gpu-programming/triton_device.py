@@ -1,4 +1,4 @@
-"""The device of a Triton kernel: on the GPU if Triton supports it, else in Triton's interpreter on the processor."""
+"""Choose the device of a Triton kernel: the GPU if Triton supports it, otherwise Triton's interpreter on the processor."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ PATIENCE_S = 120.0  # the first compilation of a process, on a busy machine
 
 
 def choose() -> tuple[torch.device, str | None]:
-    """Return the device for kernels of this process, and why it is not a GPU (None if it is). Call it before triton is
-    imported.
+    """Return the device for this process's kernels, and why it is not a GPU (None if it is). Call it before importing triton.
 
-    Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may or may not work. So a separate
-    process tries a kernel there first: if that fails, this process continues.
+    Triton officially supports NVIDIA GPUs from compute capability 8.0 on. On older GPUs it may or may not work, so a separate
+    process tries a kernel first. If that fails, this process can continue.
     """
     device = bench.here()
     reason = None

@@ -1,6 +1,6 @@
-"""Describe the versions of a product in rows: memory requests, speed, and published speeds; and write versions.md.
+"""Describe the versions of a product in rows: memory requests, speed, and published speeds. Write versions.md.
 
-FLOP are counted as 2 n³: a multiplication and an addition for each of n products of each of n² numbers.
+FLOP are counted as 2 n³: n multiplications and n additions for each of n² numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Return the harness's output: a row for each version of `names`, and why it ended early (None if it did not)."""
+    """Return the harness's output: a row for each version in `names`, and why it ended early (None if it did not)."""
     rows, failures = {}, None
     for line in output.splitlines():
         try:
@@ -50,15 +50,15 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Return the arithmetic intensity: FLOP per byte that the threads ask main memory for, or None if they ask for none."""
+    """Return the arithmetic intensity: FLOP per byte that the threads request from main memory, or None without requests."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
 def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: Any) -> dict[str, Any]:
-    """Return one row of the table: the product's error and the memory requests that the emulator counted for `kernel`.
+    """Return one row of the table: the product's error, and the memory requests that the emulator counted for `kernel`.
 
-    A version that accesses no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
-    document which lane of a warp holds which number of a fragment.
+    A version that accesses no memory is not written yet, so its numbers are None. The requests of `tensor` are None, too:
+    NVIDIA does not document which lane of a warp holds which number of a fragment.
     """
     if row is None or kernel is None:
         return _fill(version, n, "did not end")
@@ -79,8 +79,10 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
 
 
 def _find_share(row: Mapping[str, Any]) -> float:
-    """Return the error of a product as a share of the allowed error, or infinity if no error is allowed or numbers were not
-    written."""
+    """Return the error of a product as a share of the allowed error.
+
+    Return infinity if numbers were not written, or if no error is allowed.
+    """
     if row["unwritten"] or not row["allowed"]:
         return math.inf
     return row["error"] / row["allowed"]
@@ -95,8 +97,10 @@ def _fill(version: str, n: int, state: str) -> dict[str, Any]:
 
 
 def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
-    """Return a version over all sizes: its worst error, its faults, its memory requests at the largest n. All are None
-    if it is not written."""
+    """Return a version's row over all sizes: its worst error, its faults, and its memory requests at the largest n.
+
+    All are None if the version is not written.
+    """
     version_rows = [row for row in rows if row["version"] == version]
     last = max(version_rows, key=lambda row: row["n"])
     fault = next((row["fault"] for row in version_rows if row["fault"]), None)
@@ -131,9 +135,9 @@ def ratio(numerator: float | None, denominator: float | None) -> float | None:
 def time_version(
     row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
 ) -> dict[str, Any]:
-    """Return the speed of a version on a GPU, next to that of the library in the same format and the data sheet.
+    """Return the speed of a version on a GPU, next to those of the library in the same format and of the data sheet.
 
-    A speed above the data sheet, or more than 5% above the library, is refused: it is None, and `refused` is true.
+    A speed above the data sheet's, or more than 5% above the library's, is refused: it is None, and `refused` is true.
     """
     speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
     limits = (peak_tflops and 1e3 * peak_tflops, library_gflop_per_s and TOLERANCE * library_gflop_per_s)
@@ -147,18 +151,19 @@ def time_version(
 
 
 def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
-    """Return the speed, or None if it is above one of the known limits, because then it is not a measurement."""
+    """Return the speed, or None if it is above a known limit and so cannot be right."""
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 
 def describe_library(n: int, label: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
-    """Return the row of the library's own product in one format. Its speed is refused if it is above the data sheet."""
+    """Return the row of the library's own product in one format. A speed above the data sheet's is refused."""
     shown_speed = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
     return {"what": label, "n": n, "gflop_per_s": shown_speed, "refused": shown_speed is None}
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return how many float32 versions are no faster than the one before at the largest size, or None if one was not timed."""
+    """Return how many float32 versions are no faster than the previous one at the largest size, or None if one was not timed.
+    """
     largest = max((row["n"] for row in timed), default=None)
     speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
     if any(speed.get(version) is None for version in FLOAT32):
@@ -167,8 +172,10 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each version in float32: yours in % of the library at the largest size (None if it was not timed), and
-    the speeds that others measured on other cards."""
+    """Return a row for each version in float32: its speed in % of the library's at the largest size, and published speeds.
+
+    The percentage is None if the version was not timed. The published speeds were measured on other cards.
+    """
     largest = max((row["n"] for row in timed), default=None)
     percentages = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count idle hours as paid for."""
+"""Judges a repaired copy: it must count idle hours as hours that are paid for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAYS = {"still": Way("at a fifth of the load a token costs {times:.3g} times as 
 
 
 def judge(part: Part) -> None:
-    """Require that a token costs five times as much at a fifth of the utilisation."""
+    """Require that a token costs five times as much if the utilisation is a fifth."""
     price = part.function("usd_per_million")
     full, fifth = part.call(price, 1.0, 100.0), part.call(price, 1.0, 100.0, 20.0)
     if abs(full - 1e6 / 360_000) > 1e-9 or abs(fifth / full - 5) > 1e-9:

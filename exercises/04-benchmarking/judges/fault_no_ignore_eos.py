@@ -12,13 +12,13 @@ WAYS = {"still": Way("eight tokens were asked for, but {count} came: the engine 
 
 
 class Stream:
-    """An engine that ends an answer after three tokens, unless the request tells it to ignore the end of the text."""
+    """An engine that stops after three tokens, unless the request tells it to ignore the end of the text."""
 
     def __init__(self) -> None:
         self.body: dict[str, Any] = {}
 
     def open(self, request: Any, **_: object) -> Stream:
-        """Send the request, and let the answer begin."""
+        """Send the request, and begin the answer."""
         self.body = json.loads(request.data)
         return self
 
@@ -37,7 +37,7 @@ class Stream:
 
 
 def judge(part: Part) -> None:
-    """Require eight tokens where eight were asked for."""
+    """Require eight tokens if eight were requested."""
     part.module.urllib.request.urlopen = Stream().open
     answer = part.call(part.function("complete"), "http://engine", "tiny", "four words of prompt", 8)
     if answer.tokens != 8:

@@ -75,7 +75,7 @@ SPOT = ((0.2132, 0.526, 10.0), (0.5525, 0.8048, 45.0), (0.1, 1.0, 3.0))
 
 
 def judge(part: Part) -> None:
-    """Judge the cost of four services, then the break-even of three spot prices."""
+    """Judge the cost of four services, then three break-evens of spot."""
     cost, most = part.function("usd_per_million"), part.function("most_interruptions")
     part.compare([_cost(part, cost, service) for service in SERVICES])
     part.compare([_break_even(part, most, prices) for prices in SPOT], tolerance=1e-6)

@@ -1,4 +1,4 @@
-"""Judges my_latency.py of 4.3: percentiles of few and many values, requests of one token and many, sweeps with noise."""
+"""Judges my_latency.py of 4.3: percentiles of short and long lists, requests with one token and with many, noisy sweeps."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _latency(part: Part, latencies: Callable[..., Any], place: int, figure: str,
 
 
 def _tpots(typical: float, slowest: float) -> list[float]:
-    """Return the TPOT of 200 requests, 4 of them slow: the 99th percentile is `slowest`, the median close to `typical`."""
+    """Return the TPOT of 200 requests. Four are slow, so the 99th percentile is `slowest`; the median is close to `typical`."""
     return [slowest if number % 50 == 7 else typical - 0.01 * (number % 5) for number in range(200)]
 
 

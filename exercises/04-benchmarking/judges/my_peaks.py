@@ -1,4 +1,4 @@
-"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of a GPU that does not exist."""
+"""Judges my_peaks.py of 4.1 by the peaks that vendors print for real GPUs, and by those of an invented GPU."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ INPUTS = (
 
 
 def judge(part: Part) -> None:
-    """Judge every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is computed from them."""
+    """Judge every figure of four GPUs. The ridge comes last, because it is computed from the others."""
     derive_peaks = part.function("derive_peaks")
     answers = [(name, numbers, part.call(derive_peaks, *numbers, case=name)) for name, numbers in INPUTS]
     for name, _, answer in answers:

@@ -1,4 +1,4 @@
-"""Judges my_rate.py of 4.2 with runs of a card that heats up: fast at first, slower at its power limit, with outliers."""
+"""Judges my_rate.py of 4.2 with the runs of a card that heats up: fast at first, slower at its power limit, with outliers."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from statistics import median
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """Return the smallest value that at least `percent` percent do not exceed."""
+    """Return the smallest value that at least `percent` percent of the values do not exceed."""
     return sorted(values)[ceil(len(values) * percent / 100) - 1]
 
 

@@ -13,7 +13,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge lengths that are powers of two, and one that is not."""
+    """Judge several powers of two, and one other length."""
     count = part.function_alone("real_transform_flops", math=math)
     for length in (1024, 1125, 2):
         reference = 2.5 * length * math.log2(length)

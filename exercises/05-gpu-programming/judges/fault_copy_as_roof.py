@@ -1,4 +1,4 @@
-"""Judges a repaired copy: its roof must be the loop that moved the most bytes a second, wherever it is in the list."""
+"""Judges a repaired copy: its roof must be the loop that moved the most bytes a second, wherever that loop is in the list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAYS = {"still": Way("of loops with {speeds} GB/s it chooses {given:g}, but one 
 
 
 def judge(part: Part) -> None:
-    """Judge with the fastest loop first, last, and in the middle."""
+    """Judge lists in which the fastest loop comes first, last, and in the middle."""
     choose_roof = part.function_alone("choose_roof")
     for speeds in ([6.1, 6.7, 9.9], [9.9, 6.7, 6.1], [6.1, 9.9, 6.7]):
         loops = [{"loop": f"loop {number}", "gb_per_s": speed} for number, speed in enumerate(speeds)]

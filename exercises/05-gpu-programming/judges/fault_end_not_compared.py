@@ -14,7 +14,7 @@ SAMPLES = 100
 
 
 def judge(part: Part) -> None:
-    """Judge with a single wrong score at each of several places, and with none."""
+    """Judge with no wrong score, and with a single wrong score at each of several places."""
     import torch
 
     score_error = part.function_alone("score_error", math=math, torch=torch)

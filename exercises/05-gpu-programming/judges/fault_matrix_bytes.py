@@ -1,4 +1,4 @@
-"""Judges the repaired versions.py of 5.3: the FLOP per byte must follow from the bytes that a kernel asks for."""
+"""Judges the repaired versions.py of 5.3: FLOP per byte must follow from the bytes that a kernel requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, byt
 
 
 def judge(part: Part) -> None:
-    """Judge flop_per_byte for three kernels that ask for very different numbers of bytes."""
+    """Judge flop_per_byte for three kernels that request very different numbers of bytes."""
     flop_per_byte = part.function("flop_per_byte")
     for n, byte_count, reference in ROWS:
         answer = part.call(flop_per_byte, n, byte_count)

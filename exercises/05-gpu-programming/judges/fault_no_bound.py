@@ -14,7 +14,7 @@ CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10
 
 
 def judge(part: Part) -> None:
-    """Require that the best possible pipeline has an overlap of 100%, and that a faster one has more."""
+    """Require that the best possible pipeline has an overlap of 100%, and that an impossibly fast one has more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, reference in CASES:
         answer = part.call(overlap_percent, took, sequential, best)

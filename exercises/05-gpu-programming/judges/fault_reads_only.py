@@ -9,7 +9,7 @@ RUNS = {"right": {"bytes_off": 0}, "wrong": {"bytes_off": 16384}}
 
 
 def judge(part: Part) -> None:
-    """Check that reads and writes count, for every kernel of the course."""
+    """Check that both reads and writes count, for every kernel of the course."""
     if off := part.metrics["bytes_off"]:
         raise part.wrong("still", off=off)
     part.note("the count and the formula agree, to the byte")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: some of its sizes must leave a block partly empty."""
+"""Judges a repaired copy: at some of its sizes, a block must be partly empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that at least two sizes, apart from the run's number of elements, are not multiples of the block."""
+    """Require that at least two sizes, besides the run's number of elements, are not multiples of the block."""
     metrics = part.metrics
     sizes = [size for size in metrics["sizes"] if size != metrics["elements"]]
     uneven = [size for size in sizes if size % metrics["block"]]

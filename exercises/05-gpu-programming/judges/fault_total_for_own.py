@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must list each operation with its own time, without the operations that it calls."""
+"""Judges a repaired copy: it must list each operation with its own time, excluding the operations that it calls."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Recording:
 
 
 def judge(part: Part) -> None:
-    """Check that a layer that only calls another operation has little time of its own, on both sides."""
+    """Check that a layer that only calls another operation has little time of its own, on the processor and on a GPU."""
     take_profile, module = part.function("take_profile"), part.module
     for side, events, own_ms in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
         recording: Any = Recording(events)

@@ -10,7 +10,7 @@ WAYS = {"still": Way("{what} counts as {given} operations, but launches {right}"
 
 
 def judge(part: Part) -> None:
-    """Check that views launch nothing, alone or between operations that do, and that an operation in place is a launch."""
+    """Check that views do not count as launches, but that an operation in place does."""
     counter = part.function("OperationCounter")
     x = torch.ones(2, 6)
     cases = {

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must warm up both trainings before the clock starts, or count neither's cold call."""
+"""Judges a repaired copy: it must warm up both trainings before the clock starts, or leave out both first calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLD_S, WARM_S, ROUNDS = 10.0, 1.0, 3
 
 
 class Training:
-    """A training whose first call takes longer; `seconds` is the time of its last call."""
+    """A training whose first call takes longer. `seconds` is the time of its last call."""
 
     def __init__(self) -> None:
         self.seconds, self.calls = 0.0, 0
@@ -46,12 +46,12 @@ class Data:
 
     @staticmethod
     def make_data(*_: object) -> tuple[list[Any], list[Any]]:
-        """Return empty data: the trainings here need none."""
+        """Return empty data, because the trainings here need none."""
         return [], []
 
 
 def judge(part: Part) -> None:
-    """Require that two trainings with a cold first call are both warm when they are measured."""
+    """Require that two trainings with slow first calls are both warm when they are measured."""
 
     def time_training(train: Training, data: Any, epochs: int) -> tuple[float, object]:
         train(*data, epochs)

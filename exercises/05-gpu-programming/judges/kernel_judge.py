@@ -1,4 +1,4 @@
-"""Helpers of the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
+"""Help the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ Look = Callable[[Part, dict[str, Any]], None]
 
 
 def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
-    """Judge the written kernels in the order of `looks`. Each look raises a verdict on the mistakes that only its kernel can
-    have. If all written kernels are right and another still has its line OPEN, the part is open."""
+    """Judge the written kernels in the order of `looks`. Each look raises a verdict on mistakes that only its kernel can have.
+
+    The part is open if all written kernels are right, and another kernel still has its line OPEN.
+    """
     import findings  # shared files are on the path when a part is judged, but not when its ways are only listed
 
     bodies = {kernel: findings.find_body(part.text, kernel) for kernel in looks}
@@ -87,7 +89,7 @@ def _examine(program: Any, kernel: str, block: int) -> dict[str, Any]:
 
 
 def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
-    """Raise the verdict if a kernel is right only in the usual blocks. A transpose always has blocks of 32 x 32."""
+    """Raise the verdict if a kernel is right only in blocks of the usual size. A transpose always has blocks of 32 x 32."""
     import findings
 
     for block in OTHER_BLOCKS if kernel != "transpose" else ():
@@ -96,7 +98,7 @@ def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
-    """Raise the verdict on the first fault that no kernel may have. Causes come before their consequences."""
+    """Raise the verdict on the first fault that no kernel may have. Causes are judged before their consequences."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
         if not _is_past_the_end(row):
@@ -113,15 +115,14 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
 
 
 def _without_line(text: str) -> str:
-    """Return the description of what a thread did, without the line of the file."""
+    """Return the description of a thread's access without the line of the file."""
     return re.sub(r"^\S+\.cu:\d+: ", "", text)
 
 
 def _is_past_the_end(row: dict[str, Any]) -> bool:
-    """Return whether the first access out of bounds is a thread's access to the element with its own number, which does not
-    exist.
+    """Return whether the first access out of bounds is at the thread's own number, where no element exists.
 
-    A thread of a transpose has no such number, so any access behind an array counts.
+    The threads of a transpose have no such number, so any access behind an array counts.
     """
     text = row["where"].replace(",", "")
     access = re.search(r"thread \((\d+)00\) of block \((\d+)00\) \w+ 4 bytes at byte (\d+) of an allocation", text)
@@ -131,8 +132,7 @@ def _is_past_the_end(row: dict[str, Any]) -> bool:
 
 
 def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
-    """Return the verdict on a race: in shared memory between a write and a read, or between additions to the sum of a
-    kernel."""
+    """Return the verdict on a race between a write and a read in shared memory, or between additions to a kernel's sum."""
     kernel, race = row["kernel"], row["race"]
     if "shared" in race and "reads" in race:
         return part.wrong("race", kernel, race=race)

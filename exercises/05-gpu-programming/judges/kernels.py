@@ -1,4 +1,4 @@
-"""Helpers of judges of Triton kernels: run a kernel in the interpreter, check its loads and stores, and compare tensors."""
+"""Help the judges of Triton kernels: run a kernel in the interpreter, check its loads and stores, and compare tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from gpucourse.judge.cases import Knobs, describe_passing, find_simplest
 
 @dataclass(frozen=True)
 class TensorCase:
-    """One input: its name for the learner, the part's result, the right result, and the result of each wrong way (one way may
-    occur several times). `values` fill in the names in the message of a way, `knobs` are its sizes and settings."""
+    """One input: its name for the learner, the part's result, the right result, and the results of the wrong ways.
+
+    A wrong way may occur several times. `values` fill in the names in a way's message. `knobs` are the input's sizes and
+    settings.
+    """
 
     name: str
     given: Any
@@ -27,9 +30,9 @@ class TensorCase:
 
 
 class WatchedKernel:
-    """Calls the learner's host function, which launches `kernel`, with the interpreter's loads and stores counted.
+    """Calls the learner's host function, which launches `kernel`, and counts the loads and stores in the interpreter.
 
-    A load or store outside the tensors is the wrong way `outside`; an error in the kernel is shown with its line.
+    A load or store outside the tensors is the wrong way `outside`. An error in the kernel is shown with its line.
     """
 
     def __init__(self, part: Part, host: str, kernel: str) -> None:
@@ -42,7 +45,7 @@ class WatchedKernel:
             raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
-        """Return the result of the host function; `memory` then contains the loads and stores of the kernel. Raises Verdict."""
+        """Return the result of the host function, and set `memory` to the kernel's loads and stores. Raises Verdict."""
         return self.part.call(self._run, case, arguments, case=case)
 
     def _run(self, case: str, arguments: Sequence[Any]) -> Any:
@@ -63,14 +66,17 @@ class WatchedKernel:
 
 
 def is_close(answer: Any, reference: torch.Tensor, tolerance: float) -> bool:
-    """Return whether every number is right to `tolerance`, relative or absolute."""
+    """Return whether every number is right to a relative or absolute `tolerance`."""
     same_kind = isinstance(answer, torch.Tensor) and answer.shape == reference.shape
     return same_kind and torch.allclose(answer.float(), reference.float(), tolerance, tolerance, equal_nan=True)
 
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
-    """Return if every case is right. Otherwise raise a Verdict: it names the wrong way that matches the part in every case, or
-    shows the worst number in the simplest wrong case, and the nearest case that is right."""
+    """Return if every case is right. Otherwise, raise a Verdict.
+
+    The verdict names the wrong way that matches the part in every case. If no way does, it shows the worst number in the
+    simplest wrong case, and the nearest right case.
+    """
     wrong_cases = [case for case in cases if not is_close(case.given, case.right, tolerance)]
     if not wrong_cases:
         return
@@ -86,7 +92,7 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
 
 
 def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
-    """Describe what is wrong with a tensor, in a sentence: its kind, its shape, or the number of wrong values."""
+    """Describe in a sentence why a tensor is wrong: its kind, its shape, or the number of wrong values."""
     if answer is None:
         return "it returned None: is the return missing?"
     if not isinstance(answer, torch.Tensor):

@@ -114,8 +114,10 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """One input: keys (and queries) of each head, the tiles, and by how much some scores exceed the others: those of the first
-    key, and those of even queries."""
+    """One input: keys (and queries) of each head, the tiles, and two offsets that raise some scores above the others.
+
+    One offset raises the scores of the first key, the other the scores of even queries.
+    """
 
     length: int
     block_q: int
@@ -126,7 +128,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """Return the input in words."""
+        """Describe the input in words."""
         kind = "causal" if self.causal else "full"
         peak = f", a score of {self.peak:.0f} in the first tile" if self.peak else ""
         apart = f", scores of two queries {self.apart:.0f} apart" if self.apart else ""
@@ -145,7 +147,7 @@ class Shape:
         return [q, k, v]
 
     def loaded_bytes(self) -> int:
-        """Return the bytes of k that the tiles of all programs need."""
+        """Return how many bytes of k the tiles of all programs need."""
         keys = 0
         for first in range(0, self.length, self.block_q):
             end = min(self.length, first + self.block_q) if self.causal else self.length
@@ -191,8 +193,10 @@ def judge(part: Part) -> None:
 
 
 def watch_precision() -> set[str]:
-    """Return a set that will contain the precision of every later float32 product in the interpreter, which computes all
-    products exactly."""
+    """Return a set that collects the precision of every later float32 product.
+
+    The interpreter itself computes all products exactly.
+    """
     from triton.runtime.interpreter import InterpreterBuilder
 
     multiply, precisions = InterpreterBuilder.create_dot, set[str]()
@@ -207,12 +211,12 @@ def watch_precision() -> set[str]:
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:
-    """Sort the cases so that those whose values fill in the most messages come first."""
+    """Sort the cases so that those that fill in the most messages come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
 
 def judge_half(part: Part, call: WatchedKernel) -> None:
-    """Judge float16 against the exact result of the same rounded inputs. Raises Verdict."""
+    """Compare float16 with the exact result for the same rounded inputs. Raises Verdict."""
     q, k, v = (tensor.half() for tensor in HALF.make())
     q, v = q * 8, v.clamp(-1, 1)
     answer = call(f"{HALF.name}, float16", q, k, v, False, HALF.block_q, HALF.block_k)
@@ -238,15 +242,17 @@ SIMULATED = (
 
 
 def attend_wrong(shape: Shape, inputs: list[torch.Tensor], way: str) -> torch.Tensor:
-    """Return the float32 result of a tiled attention with the error `way`. If `way` is empty, return the float64 result
-    without an error."""
+    """Return the float32 result of a tiled attention with the error `way`.
+
+    If `way` is empty, return the float64 result without an error.
+    """
     dtype = torch.float32 if way else torch.float64
     return torch.cat([attend_tiles(shape, [tensor.to(dtype) for tensor in inputs], way, first)
                       for first in range(0, shape.length, shape.block_q)], 1).float()  # fmt: skip
 
 
 def attend_tiles(shape: Shape, inputs: list[torch.Tensor], way: str, start: int) -> torch.Tensor:
-    """Return the results for the queries of one program, from `start` on."""
+    """Return the results for the queries of one program, which begin at `start`."""
     length, block_k, infinite = shape.length, shape.block_k, float("-inf")
     outside = -length % block_k
     q = inputs[0][:, start : start + shape.block_q]

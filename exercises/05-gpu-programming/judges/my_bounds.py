@@ -1,4 +1,4 @@
-"""Judges my_bounds.py of 5.7: the ridge at which its answer changes must be the kernel's intensity."""
+"""Judges my_bounds.py of 5.7: its answer must change at the ridge that equals the kernel's intensity."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge each kernel at two sizes by the ridge at which the answer changes, found by bisection."""
+    """Judge each kernel at two sizes: find by bisection the ridge at which the answer changes."""
     find_bound = part.function("find_bound")
     for kernel, size in SIZES.items():
         thresholds = {n: _find_threshold(part, find_bound, kernel, n) for n in (size, 4 * size)}
@@ -100,7 +100,7 @@ def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
 
 
 def _name_way(kernel: str, n: int, answer: float, right: float, *, constant: bool) -> str | None:
-    """Return the wrong way that leads from the right intensity to the counted one, or None."""
+    """Return the wrong way that explains the difference between the right and the counted intensity, or None."""
     times = answer / right
     if kernel in {"forces", "gemm"} and constant:
         return "bytes-of-each-pair" if math.isclose(answer, 20 / 28, rel_tol=TOLERANCE) else "size-forgotten"

@@ -1,4 +1,4 @@
-"""Judges my_gemm.cu of 5.3: both kernels in the emulator, each with two sets of template arguments, by values and accesses."""
+"""Judges my_gemm.cu of 5.3: both kernels in the emulator, by values and accesses, each with two sets of template arguments."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a learner's kernel: its name in the harness and in the emulator's report, and its template arguments."""
+    """One launch of a learner's kernel: its name in the harness, its name in the emulator's report, and its template arguments.
+    """
 
     name: str
     launched: str
@@ -138,7 +139,8 @@ LAUNCHES = (
 
 @dataclass
 class Observation:
-    """The outcome of one launch: the harness's line, its line for a smaller product, the emulator's counts, and the product."""
+    """The outcome of one launch: the harness's lines for this product and for a smaller one, the emulator's counts, and the
+    product."""
 
     line: Mapping[str, Any]
     small: Mapping[str, Any]
@@ -147,7 +149,7 @@ class Observation:
 
 
 def judge(part: Part) -> None:
-    """Judge the values and accesses of both kernels, first at the usual size, then at another one."""
+    """Judge the values and accesses of both kernels, first at the usual size, then at another size."""
     with tempfile.TemporaryDirectory() as place:
         observations = run_launches(part, Path(place))
     written_kernels = {
@@ -168,7 +170,7 @@ def judge(part: Part) -> None:
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:
-    """Build and run all launches. Raises Verdict if the file does not compile, or a kernel does not end."""
+    """Build and run all launches. Raises Verdict if the file does not compile or a kernel does not end."""
     source = place / "my_gemm.cu"
     source.write_bytes(part.file.read_bytes())
     try:
@@ -220,13 +222,13 @@ def read_product(place: Path, launch: Launch) -> Matrix:
 
 
 def touches_memory(counts: Any) -> bool:
-    """Return whether a kernel used any memory at all: the delivered one does not."""
+    """Return whether a kernel used any memory. The delivered one does not."""
     kinds = (counts.global_load, counts.global_store, counts.shared_load, counts.shared_store)
     return any(kind.requests for kind in kinds)
 
 
 def check_other_size(part: Part, usual: Launch, second: Launch, observation: Observation) -> None:
-    """Raise Verdict if only the usual template arguments work."""
+    """Raise Verdict if a kernel is right only with the usual template arguments."""
     try:
         check_faults(part, second, observation)
         check_values(part, second, observation)
@@ -245,7 +247,7 @@ def check_launch(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
-    """Judge races, reads of unwritten memory, out-of-bounds accesses and barriers that some threads miss."""
+    """Judge races, reads of unwritten memory, accesses out of bounds, and barriers that some threads miss. Raises Verdict."""
     counts = observation.counts
     if counts.out_of_bounds:
         raise part.wrong("past-the-end", launch.arguments, kernel=launch.kernel, fault=counts.where)
@@ -293,7 +295,7 @@ def check_values(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matrix]]:
-    """Return C as each wrong way computes it, for the ways that change its values."""
+    """Return C as each wrong way computes it. Ways that do not change the values are left out."""
     side = launch.side
 
     def swap_blocks() -> Matrix:
@@ -308,21 +310,21 @@ def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matri
 
 
 def multiply(ks: range) -> Matrix:
-    """Return the product of the harness's two matrices, over these places of a row of A."""
+    """Return the product of the harness's two matrices, adding only the products at these places of a row of A."""
     a = [[make_number(row * N + k, 1) for k in ks] for row in range(N)]
     b = [[make_number(k * N + column, 77777) for k in ks] for column in range(N)]
     return [[float(sum(map(int.__mul__, row_of_a, right))) for right in b] for row_of_a in a]
 
 
 def make_number(i: int, seed: int) -> int:
-    """Return number i of a matrix, as gemm_harness.cu makes it."""
+    """Return number i of a matrix, computed as in gemm_harness.cu."""
     x = (i + seed) * 2654435761 & 0xFFFFFFFF
     x = (x ^ x >> 15) * 2246822519 & 0xFFFFFFFF
     return (x ^ x >> 13) % 7 - 3
 
 
 def check_accesses(part: Part, launch: Launch, observation: Observation) -> None:
-    """Judge bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
+    """Judge the bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
     load, shared = observation.counts.global_load, observation.counts.shared_load
     right_bytes = 8 * N**3 // launch.side
     if load.bytes > right_bytes:
@@ -336,7 +338,7 @@ def check_accesses(part: Part, launch: Launch, observation: Observation) -> None
 
 
 def describe(launch: Launch, observation: Observation) -> str:
-    """Return the figures of a right kernel, in one line."""
+    """Describe the figures of a right kernel in one line."""
     load = observation.counts.global_load
     text = f"{launch.kernel}: right; {load.bytes:,} bytes asked for, {versions.flop_per_byte(N, load.bytes):.1f} FLOP per byte"
     conflicts = observation.counts.shared_store.bank_conflicts

@@ -1,4 +1,4 @@
-"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by what the emulator finds."""
+"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by the emulator's findings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def judge(part: Part) -> None:
 
 
 def _look_at_add(part: Part, row: dict[str, Any]) -> None:
-    """Look at nothing more: values and bounds are enough for vector_add."""
+    """Do nothing: for vector_add, checking values and bounds is enough."""
 
 
 def _look_at_sum(part: Part, row: dict[str, Any]) -> None:

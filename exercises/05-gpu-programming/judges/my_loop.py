@@ -1,4 +1,4 @@
-"""Judges my_loop.py of 5.2: on the meta device, which has no data, and on the CPU in three formats of numbers."""
+"""Judges my_loop.py of 5.2: first on the meta device, which has no data, then on the CPU in three number formats."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge where it computes and which values it reads, then the numbers, then the formats."""
+    """Judge the device that it computes on and the values that it reads, then the numbers, then the formats."""
     import loops
 
     torch.set_num_threads(1)

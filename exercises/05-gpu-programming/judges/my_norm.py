@@ -100,7 +100,7 @@ Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def judge(part: Part) -> None:
-    """Judge the norm against torch without dropout, then what dropout keeps, drops and repeats."""
+    """Judge the norm against torch's without dropout, then the numbers that dropout keeps, drops and repeats."""
     torch.manual_seed(SEED)
     call = WatchedKernel(part, "launch", "norm_dropout")
     rows = make_rows(*DRAWN)
@@ -120,13 +120,13 @@ def judge(part: Part) -> None:
 
 
 def make_rows(rows: int, n: int) -> Rows:
-    """Return x, weight and bias. The mean of x is far from 0, and its variance so small that eps counts; y stays below 0."""
+    """Return x, weight and bias. The mean of x is far from 0, its variance is so small that eps counts, and y stays below 0."""
     x = torch.rand(rows, n) * 0.1 + 0.4
     return x, torch.rand(n) + 0.5, torch.rand(n) - 5.0
 
 
 def judge_norm(part: Part, call: WatchedKernel) -> None:
-    """Judge p = 0 in rows that fill their block and in rows that do not."""
+    """Judge p = 0 in rows that fill their block and in shorter rows."""
     cases = []
     for count, n in SHAPES:
         rows, block = make_rows(count, n), 1 << (n - 1).bit_length()
@@ -138,7 +138,10 @@ def judge_norm(part: Part, call: WatchedKernel) -> None:
 
 
 def judge_stride(part: Part, kernel: Any) -> None:
-    """Judge p = 0 in rows that are the left part of longer rows. `launch` never has these, but the kernel takes a stride."""
+    """Judge p = 0 in rows that are the left part of longer rows.
+
+    `launch` never creates such rows, but the kernel takes a stride.
+    """
     count, n, stride = 3, 20, 28
     rows = make_rows(count, n)
     x, y = torch.zeros(count, stride), torch.zeros(count, stride)
@@ -199,7 +202,7 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
 
 
 def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
-    """Judge the values in the places that are kept. With `named_only`, ignore other errors. Raises Verdict."""
+    """Judge the values in the places that are kept. With `named_only`, ignore unnamed errors. Raises Verdict."""
     is_kept = dropped != 0
     answer, norm = dropped[is_kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[is_kept]
     ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]

@@ -91,7 +91,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge pipelines of several lengths with one to five buffers. Each has a different engine as the slowest."""
+    """Judge pipelines of several lengths, with one to five buffers and with each engine as the slowest one."""
     from streams import ReplayedDevice, replay
 
     run = part.function("run")
@@ -163,7 +163,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
 
 
 def _find_shared_stream(operations: Sequence[Operation]) -> str:
-    """Return two kinds of operation that share a stream, as words, or an empty text if each kind has its own."""
+    """Return two kinds of operation that share a stream, as words, or an empty text if each kind has its own stream."""
     engines: dict[int, list[str]] = {}
     for operation in operations:
         kinds = engines.setdefault(operation.stream, [])
@@ -173,7 +173,7 @@ def _find_shared_stream(operations: Sequence[Operation]) -> str:
 
 
 def _find_needless_wait(operations: Sequence[Operation]) -> tuple[object, object]:
-    """Return the first operation whose stream waits for an operation on other memory, and that operation."""
+    """Return the first operation whose stream waits for an operation on other memory, and that other operation."""
     for operation in operations:
         for event in operation.events:
             if event.after is not None and operations[event.after].buffer != operation.buffer:

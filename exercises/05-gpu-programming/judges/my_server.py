@@ -1,5 +1,8 @@
-"""Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and
-checked again; captures, replays and launches are counted. The graphs are the exercise's graphs without a GPU."""
+"""Judges my_server.py of 5.5 with requests of several batch sizes.
+
+Each answer is compared with the model's own, kept, and checked again later. Captures, replays and launches are counted. The
+graphs are those that the exercise uses without a GPU.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_error(part: Part, model: Any) -> None:
-    """Judge a request that the model refuses, then good ones of its size, which a graph has to serve."""
+    """Judge a request that the model refuses, then good requests of the same size, which a graph has to serve."""
     from graphs import Graphs, OperationCounter
 
     case, graphs, name = f"{NEW_SIZE} sequences, the first time with a token that does not exist", Graphs(CPU), ""
@@ -160,8 +163,10 @@ def _judge_error(part: Part, model: Any) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """One request: its tokens and its answer, each as the caller has it now and as it was at first, the model's own answer,
-    and whether the replayed graph could not see the tokens."""
+    """One request: its tokens and its answer, both as they are now and as they were at first.
+
+    It also has the model's own answer, and whether the replayed graph could not see the tokens.
+    """
 
     tokens: torch.Tensor
     asked: torch.Tensor
@@ -172,7 +177,7 @@ class Request:
 
 
 def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
-    """Send requests of all sizes, and return how many operations the last request took, with a replay counted as one."""
+    """Send requests of all sizes, and return how many operations the last request took. A replay counts as one operation."""
     from graphs import CaptureError, OperationCounter
 
     server = part.call(part.function("Server"), model, graphs.capture, case=case)
@@ -195,7 +200,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
 
 
 def _hold(graph: Any, tokens: torch.Tensor) -> bool:
-    """Return whether some memory that a graph reads contains all these sequences."""
+    """Return whether all these sequences are in some memory that a graph reads."""
     memories = [memory for memory in graph.list_memory() if memory.dtype == tokens.dtype and memory.shape[-1:] == (LENGTH,)]
     return any((memory.view(1, -1, LENGTH) == tokens[:, None]).all(2).any(1).all() for memory in memories)
 
@@ -211,7 +216,7 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
 
 
 def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: Graphs) -> None:
-    """Judge whether each answer was right at first, and whether tokens and answer are unchanged."""
+    """Judge whether each answer was right at first, and whether tokens and answer are still unchanged."""
     ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
     wrong = next((at for at, way in enumerate(ways) if way), None)
     if wrong is not None:
@@ -224,7 +229,7 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
 
 
 def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[str], case: str, graphs: Graphs) -> Verdict:
-    """Return the verdict on requests, some of which got a wrong answer."""
+    """Return the verdict on requests with some wrong answers."""
     wrong = [at for at, way in enumerate(ways) if way]
     unseen = all(requests[at].unseen for at in wrong)
     if "other" in ways:
@@ -243,8 +248,12 @@ def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[
 
 
 def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
-    """Return an empty text if the answer was right, "one-behind" if it was the last earlier answer of the same size, "stale" if
-    it was an older one, and "other" if it was neither. A single earlier answer counts as the last."""
+    """Return a word for a wrong answer, or an empty text if the answer was right.
+
+    "one-behind": it was the previous answer of the same size. A single earlier answer counts as the previous one.
+    "stale": it was an even older answer.
+    "other": it was neither.
+    """
     if torch.allclose(request.came, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]

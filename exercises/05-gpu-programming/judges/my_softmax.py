@@ -1,4 +1,4 @@
-"""Judges my_softmax.py of 5.10: it counts the blocks that are held, and tries scores that rise, fall and overflow."""
+"""Judges my_softmax.py of 5.10: it counts the blocks in memory, and tries scores that rise, fall and overflow."""
 
 from __future__ import annotations
 
@@ -59,8 +59,11 @@ WAYS = {
 
 
 class Blocks:
-    """Pairs of keys and values, each created on demand; `held` is the largest number that existed at the same time. The
-    scores of the first query are `apart` higher than those of the second."""
+    """Pairs of keys and values, each created on demand. The scores of the first query are `apart` higher than those of the
+    second.
+
+    `held` is the largest number of pairs that existed at the same time.
+    """
 
     def __init__(self, sizes: tuple[int, ...], levels: tuple[float, ...], seed: int, apart: float = 0.0) -> None:
         self.sizes, self.levels, self.seed, self.apart, self.held = sizes, levels, seed, apart, 0
@@ -74,13 +77,13 @@ class Blocks:
 
     @property
     def highest(self) -> str:
-        """Return the block with the highest score, in words."""
+        """Name the block with the highest score."""
         if len(set(self.levels)) == 1:
             return "in any block"
         return "in the first block" if self.levels[0] == max(self.levels) else "in the last block"
 
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the blocks, the same each time. The level of a block is added to its scores."""
+        """Yield the same blocks at each call. The level of a block is added to its scores."""
         generator = torch.Generator().manual_seed(self.seed)
         living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):
@@ -107,7 +110,7 @@ CASES = {
 
 
 def judge(part: Part) -> None:
-    """Judge every case against a softmax in float64."""
+    """Compare every case with a softmax in float64."""
     torch.set_num_threads(1)
     function = part.function("attend")
     cases, held_blocks = [], 0
@@ -126,7 +129,7 @@ def judge(part: Part) -> None:
 
 
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
-    """Return the result of an online softmax with the error `way`, or without an error if `way` is empty."""
+    """Return the result of an online softmax with the error `way`. If `way` is empty, there is no error."""
     scale = 1.0 if way == "scale-missing" else SCALE
     highest = torch.full((M, 1), 0.0 if way == "starts-at-zero" else float("-inf"), dtype=dtype)
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)

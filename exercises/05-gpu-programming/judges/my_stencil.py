@@ -1,4 +1,4 @@
-"""Judges my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. It measures no time."""
+"""Judges my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. No time is measured."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the numbers with several shapes and coefficients, and the bytes with the largest."""
+    """Judge the numbers for several shapes and coefficients, and the bytes for the largest shape."""
     from roof_kernels import step_slowly
     from traffic import ByteCounter
 
@@ -90,7 +90,7 @@ def judge(part: Part) -> None:
 
 
 def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a plate and a result with a different edge. Both are the same each time."""
+    """Return a plate, and a result with a different edge. Both are the same at each call."""
     random = torch.Generator().manual_seed(shape[0])
     return torch.rand(shape, generator=random), torch.rand(shape, generator=random) - 2
 
@@ -132,7 +132,7 @@ def _without_inner(grid: torch.Tensor) -> torch.Tensor:
 
 
 def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tensor, case: str) -> None:
-    """Raise the verdict of the wrong way that leads to these numbers, if one does."""
+    """Raise the verdict of the wrong way that leads to these numbers, if there is one."""
     wide, right = u.double(), _step_right(u, c)
     sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
     if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):

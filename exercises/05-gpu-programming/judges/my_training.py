@@ -1,4 +1,4 @@
-"""Judges my_training.py of 5.9: it must give the same results on new data, and have none of the eight faults left."""
+"""Judges my_training.py of 5.9: it must give the same results on new data, without any of the eight faults."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ OF_FAULT = {
 
 
 def judge(part: Part) -> None:
-    """Judge the results, then whether anything is kept between calls, then the faults one by one."""
+    """Judge the results, then values kept between calls, then the faults one by one."""
     import pipeline
     import training_watch
 
@@ -143,7 +143,7 @@ def judge(part: Part) -> None:
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """Return the right losses, accuracies and weights: those of the training with every repair except that of float64."""
+    """Return the right losses, accuracies and weights, from a training with all repairs except the one of float64."""
     return training_watch.convert_outcome(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 

@@ -1,4 +1,4 @@
-"""Judges my_warps.cu of 5.1: transpose and clip_sum, by what the emulator sees of their warps."""
+"""Judges my_warps.cu of 5.1: transpose and clip_sum, by the emulator's findings about their warps."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge both kernels at five sizes and in four orders of their threads, and the memory requests of their warps."""
+    """Judge both kernels at five sizes and in four orders of their threads, then the memory requests of their warps."""
     kernel_judge.judge_kernels(part, {"transpose": _look_at_transpose, "clip_sum": _look_at_clip})
 
 

@@ -1,4 +1,4 @@
-"""The backward pass of FlashAttention of exercise 5.10: one kernel loops over queries for k and v, one over keys for q."""
+"""The backward pass of FlashAttention of 5.10: one kernel loops over queries for k and v, another over keys for q."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def backward_of_keys(
     q_ptr, k_ptr, v_ptr, log_ptr, delta_ptr, grad_out_ptr, grad_k_ptr, grad_v_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of a block of keys and of their values, over all queries that see them."""
+    """Write the gradients of a block of keys and of their values, summed over all queries that see them."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)[None, :]
     keys = block * BLOCK + tl.arange(0, BLOCK)
@@ -47,7 +47,7 @@ def backward_of_queries(
     q_ptr, k_ptr, v_ptr, log_ptr, delta_ptr, grad_out_ptr, grad_q_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of a block of queries, over all keys that they see."""
+    """Write the gradients of a block of queries, summed over all keys that they see."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)[None, :]
     queries = block * BLOCK + tl.arange(0, BLOCK)

@@ -1,4 +1,4 @@
-"""Another solution of 4.4: the cost of one hour at full load, divided by the share of time in which tokens are generated."""
+"""Another solution of 4.4: the cost of an hour at full load, divided by the share of time with work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def usd_per_million(
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """Return the interruptions a day at which a token on spot, by the function above, costs as much as on demand."""
+    """Return the interruptions a day at which the function above gives the same cost for spot and on demand."""
     low, high = 0.0, MINUTES_OF_A_DAY / minutes_lost
     for _ in range(200):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Another solution of 4.3: it counts how many values are as small, and passes once over the batch sizes from the smallest."""
+"""Another solution of 4.3: count the values that are as small, and go through the batch sizes once, from the smallest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """Return the smallest value that at least `percent` percent do not exceed."""
+    """Return the smallest value that at least `percent` percent of the values do not exceed."""
     within = [limit for limit in values if 100 * sum(value <= limit for value in values) >= percent * len(values)]
     return min(within)
 

@@ -1,4 +1,4 @@
-"""Another solution of 4.1: it computes in operations and bytes per nanosecond, and scales at the end."""
+"""Another solution of 4.1: compute in operations and bytes per nanosecond, and scale at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 4.2: one pass over the calls, with times from the first call, and a median without the library."""
+"""Another solution of 4.2: one pass over the calls, with times counted from the first call, and its own median."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of exercise 5.2: all data moves once, the losses' tensor is created first, and float16 has a fixed scale."""
+"""Another solution of 5.2: it moves all data once, creates the losses' tensor first, and uses a fixed scale for float16."""
 
 from __future__ import annotations
 

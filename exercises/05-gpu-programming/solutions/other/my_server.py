@@ -1,4 +1,4 @@
-"""Another solution of 5.5: each shape has a function that answers; it is created once and called for every request."""
+"""Another solution of 5.5: it creates one answering function for each shape, and calls it for every request."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
-    """Return a function that answers requests of the shape of `like` with a graph. Raises RuntimeError if the model
-    cannot be captured."""
+    """Return a function that answers requests of the shape of `like` with a graph.
+
+    Raises RuntimeError if the model cannot be captured.
+    """
     static = torch.zeros_like(like)
     graph = capture(lambda: model(static))
 

@@ -1,4 +1,4 @@
-"""Another solution of exercise 5.9: bytes become a tensor, an epoch's data is ordered in one step, and SGD is two lines."""
+"""Another solution of 5.9: bytes become a tensor, one step orders an epoch's data, and SGD takes two lines."""
 
 from __future__ import annotations
 
