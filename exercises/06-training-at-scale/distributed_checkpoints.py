@@ -1,6 +1,6 @@
 """Distributed checkpoints: a run that all ranks save in slices continues on all ranks, on half of them, and on one.
 
-You will learn    what a checkpoint must hold; which slice is in which file; why fewer ranks can read it; when it is whole
+You will learn    what a checkpoint must contain; which slice is in which file; why fewer ranks can read it; when it is whole
 You will produce  the losses of each continued run and of the one that never stopped; bytes and seconds of a save
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -76,10 +76,9 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """Return the result of the call on this rank, and the error of the first rank that had one. Ranks without a training run
-    only listen.
+    """Return the result of the call on this rank, and the error of the first rank that had one.
 
-    The call runs your code: an error in it is reported, but does not end the run.
+    The call runs your code, so an error is reported but does not end the run. Ranks without a training run only listen.
     """
     answer = error = None
     if training:
@@ -94,8 +93,12 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
-    """Save your state as --asynchronous says. Return the function that waits for its end, the seconds of a save that training
-    waits for (if it did not wait for this one), and your error."""
+    """Save your state as --asynchronous says. Return three things:
+
+    - the function that waits for the save's end,
+    - the seconds of a save for which training waits, even if training did not wait for this one,
+    - your error.
+    """
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -113,8 +116,10 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """Continue from your checkpoint in a new training run. Return the step that it begins with, its losses, and the seconds
-    of reading, or your error."""
+    """Continue from your checkpoint in a new training run.
+
+    Return the step that it begins with, its losses, and the seconds of reading, or your error.
+    """
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -152,8 +157,10 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """Return the largest difference from the training run that never stopped, over the steps of both, or None if they share no
-    step."""
+    """Return the largest difference from the losses of the run that never stopped, over the steps of both runs.
+
+    Return None if they have no step in common.
+    """
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 
