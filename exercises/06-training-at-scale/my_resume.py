@@ -16,7 +16,7 @@ def latest(folder: Path) -> Path | None:
     """Return the checkpoint to continue from: the latest whole one in `folder`, or None if there is none.
 
     A checkpoint is a folder named after its step: `step_000010`, and `step_1000000` after a million. Every rank writes a file
-    into it. When all have done so, `.metadata` is written there under another name, and then renamed. `folder` may contain other
+    into it. When all have done so, `.metadata` is written there under another name and then renamed. `folder` may contain other
     things, too. In the first life of a training run, `folder` may not even exist.
     """
     folders = sorted(folder.glob("step_*"))

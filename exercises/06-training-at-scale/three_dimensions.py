@@ -79,7 +79,7 @@ for sentence in rejections if rank == 0 else []:
 
 
 def place(layout: Layout) -> torch.Tensor:
-    """Return the rank at each place (dp, pp, tp): by your my_mesh.py, or as delivered."""
+    """Return the rank at each place (dp, pp, tp), from your my_mesh.py or, without your part, as delivered."""
     return meshes[selection.index(layout)] if yours_are_used else lay_out(layout, mesh_choice.DELIVERED)
 
 
@@ -113,7 +113,7 @@ for order_of_dimensions in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Return the sum over all layouts, or None if your part has no answer for one."""
+    """Return the sum over all layouts, or None if your part has no answer for a layout."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 

@@ -1,4 +1,4 @@
-"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on these ranks.
+"""A plan for a large model: formulas compare it with all valid plans, and its form is trained for real on these ranks.
 
 You will learn    what limits training at scale (memory, a link, the bubble), and how to find out before renting a GPU
 You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does

@@ -90,7 +90,7 @@ parameters = sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def batch(step: int) -> torch.Tensor:
-    """Return this rank's share of the sequences of a step, which are the same in total, however many ranks there are."""
+    """Return this rank's share of a step's sequences. In total, the sequences are the same for any number of ranks."""
     source = torch.Generator().manual_seed(1000 + step)
     return counting_text(args.batch_size, args.length, VOCABULARY, source).chunk(size)[rank].to(device)
 
@@ -111,7 +111,7 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """Take one step. Return its loss, the most that this rank holds of each kind, and what it sends."""
+    """Take one step. Return its loss, the most that this rank holds of each kind, and the bytes that it sends."""
     between, written_before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
@@ -134,7 +134,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and the counts."""
+    """Take all steps. Return this rank's losses, the seconds of the steps after the counted one, and the counts."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -167,7 +167,7 @@ def measure_peak(call) -> tuple[dict[str, object], int | None]:
 
 
 def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """Return AdamW's two moments on this rank; its counters of steps, one number each, are not moments."""
+    """Return AdamW's two moments on this rank. Its counters of steps, one number each, are not moments."""
     state = (optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer).state
     return [value for values in state.values() for value in values.values() if torch.is_tensor(value) and value.dim()]
 
@@ -187,7 +187,7 @@ def measure_stage(stage: int) -> dict[str, object]:
 
 
 def compare_training(result: dict[str, object]) -> dict[str, object]:
-    """Return times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
+    """Return times, losses over all ranks, and how far losses and weights differ from those of the first trained stage."""
     losses = world.reduce(result["losses"], dist.ReduceOp.SUM) / size
     first.setdefault("losses", losses)
     first.setdefault("weights", result["weights"])
@@ -210,8 +210,10 @@ def average(value: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """Return the bytes that a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux
-    counts them."""
+    """Return how many times the bytes of a message a rank sends for each collective.
+
+    Return this for a ring by formula, and for gloo as counted by Linux.
+    """
     whole = torch.zeros((1 << 18) // size * size, device=device)
     own_share = whole[: len(whole) // size].clone()
     calls = {

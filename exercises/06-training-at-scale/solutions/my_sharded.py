@@ -1,4 +1,5 @@
-"""A solution of 6.2: all weights in one flat tensor, cut into equal shares; AdamW's arithmetic on one of them."""
+"""A solution of 6.2: put all weights into one flat tensor, cut it into equal shares, and use AdamW's arithmetic on one share.
+"""
 
 from __future__ import annotations
 
