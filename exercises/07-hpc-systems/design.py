@@ -1,4 +1,4 @@
-"""Decide about virtual machines, networks, file systems and schedulers: your five rules, tested on the cases of a puzzle.
+"""Decide about virtual machines, networks, file systems and schedulers: your five rules are tested on the cases of a puzzle.
 
 You will learn    what belongs together in an IOMMU group; what a profile costs; how many switches and stripes a system needs
 You will produce  a decision for each of thirteen cases, and the reason for each that is wrong
@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """Return a tuple as a list, because a pair may be either."""
+    """Return a tuple as a list, because a pair may be a tuple or a list."""
     return list(value) if isinstance(value, tuple) else value
 
 

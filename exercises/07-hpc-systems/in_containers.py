@@ -1,6 +1,7 @@
-"""The same measurement, bare and in containers: in every installed engine and in your own; and the files of two images.
+"""The same measurement without a container, in every installed engine and in your own; and the files of two images.
 
-You will learn    what a container separates from its host and what it shares; what a start costs; what faults an image can have
+You will learn    what a container separates from its host, and what it shares; what a start costs; which faults an image can
+have
 You will produce  one product and one sum in every engine; an image for Docker and one for Apptainer without faults
 Run it            python in_containers.py --engines bare,namespaces
 Your part         my_container.sh; the faults of my_dockerfile.txt and of my_definition.def

@@ -1,4 +1,4 @@
-"""Interconnect: how GPUs are linked, which of them should work together, and how fast the links of this computer are.
+"""Interconnect: how GPUs are linked, which GPUs should work together, and how fast the links of this computer are.
 
 You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen by their slowest link; what a message costs, and
                   what each of its bytes costs
@@ -48,7 +48,7 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 
 # --- the listings --------------------------------------------------------------------------------------------------------
 def judge(listing: topology.Listing) -> dict[str, object]:
-    """Return the results of your part for a listing, and the best possible ones."""
+    """Return the results of your part for a listing, and the best possible results."""
     table = listing.links
     answer = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]

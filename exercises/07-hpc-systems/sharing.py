@@ -1,4 +1,4 @@
-"""Sharing a GPU: a way for each of several services, places for the instances of MIG, and pods that ask for their shares.
+"""Sharing a GPU: a way for each of several services, places for MIG's instances, and pods that request their shares.
 
 You will learn    what time-slicing, MPS and MIG divide; where an instance may begin and why; what Kubernetes needs to know
 You will produce  a plan for the services of your puzzle, drawn slice by slice; manifests without faults

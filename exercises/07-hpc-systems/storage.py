@@ -1,4 +1,4 @@
-"""From storage to the GPU: one file read in every way, cold and warm, and training's random order with fewer reads.
+"""From storage to the GPU: read one file in every way, cold and warm, and read training's random order with fewer calls.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
 You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the delivered one
@@ -50,7 +50,7 @@ if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
 
 
 def find_filesystem(path: Path) -> str | None:
-    """Return the type of the file system of a folder, such as ext4, or None if the system does not say."""
+    """Return the type of a folder's file system, such as ext4, or None if the system does not report it."""
     try:
         process = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
     except OSError:
@@ -59,7 +59,7 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """Return the delivery of a reader, and its cost without the checks."""
+    """Return a reader's delivery, and its cost without the checks."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 
