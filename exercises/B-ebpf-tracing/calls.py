@@ -1,4 +1,4 @@
-"""The CUDA calls of one request: counted from outside, compared with the engine's own ledger, and with your formulas.
+"""Count the CUDA calls of one request from outside, and compare them with the engine's own ledger and with your formulas.
 
 You will learn    how many kernels a token takes; what allocates memory while tokens are generated; what a tracer costs
 You will produce  calls, kernels and blocks of one request, counted exactly, and compared with your prediction
@@ -55,7 +55,7 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """Return the median time in seconds of a warm request with that many calls."""
+    """Return the median time in seconds of that many warm requests."""
     seconds = []
     for _ in range(1 + max(MIN_REPEATS, min(REPEATS, MAX_CALLS // calls))):
         start = time.perf_counter()
@@ -65,7 +65,7 @@ def time_requests(engine: stand_in.Engine, calls: int) -> float:
 
 
 def find_largest_difference(first: Mapping[str, int], second: Mapping[str, int]) -> int:
-    """Return the largest difference between two numbers of the same name; a missing number counts as 0."""
+    """Return the largest difference between two numbers of the same name. A missing number counts as 0."""
     return max((abs(first.get(name, 0) - second.get(name, 0)) for name in {*first, *second}), default=0)
 
 

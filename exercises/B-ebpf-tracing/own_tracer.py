@@ -59,8 +59,10 @@ except (stand_in.UnsupportedMachine, bpf.TracerFailed) as error:
 
 # --- which of the two files ------------------------------------------------------------------------------------------------
 def choose_tracer() -> str:
-    """Return the requested tracer; with auto, the first one that works here and whose file is written, bpftrace before
-    preload."""
+    """Return the requested tracer.
+
+    With auto, return the first one that works here and whose file is written: bpftrace, then preload.
+    """
     reason = bpf.find_reason(library) if args.tracer != "preload" else None
     if reason and args.tracer == "bpftrace":
         parser.error(f"{reason}. --tracer preload uses my_preload.c, which needs neither root nor bpftrace")
@@ -79,8 +81,10 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """Return the counts of your file in a workload, the totals of its memory (None while the file is not written), and the
-    ledger."""
+    """Return the counts of your file in a workload, the totals of its memory, and the ledger.
+
+    The totals are None while the file is not written.
+    """
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
             library = stand_in.build_library(file, Path(folder))
@@ -91,7 +95,7 @@ def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mappi
 
 
 def list_others() -> list[str]:
-    """Return the functions that your file traces in addition to the memory functions."""
+    """Return the functions that your file traces besides the memory functions."""
     if tracer == "bpftrace":
         return allocations.list_other_probes(file.read_text(encoding="utf-8"), sorted(symbols.list_functions(library)))
     with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
