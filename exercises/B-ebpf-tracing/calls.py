@@ -55,7 +55,7 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """Return the median time in seconds of that many warm requests."""
+    """Return the median time of a warm request, in seconds. The more `calls` it makes, the less often it is repeated."""
     seconds = []
     for _ in range(1 + max(MIN_REPEATS, min(REPEATS, MAX_CALLS // calls))):
         start = time.perf_counter()
