@@ -60,7 +60,7 @@ def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
 
 
 def save(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> Checkpoint:
-    """Write `state` into `folder`, and return when all ranks of `group` have done so. Remove the remains of an earlier attempt."""
+    """Write `state` into `folder`, and return when all ranks of `group` have done so. Remove an earlier attempt first."""
     return begin_save(state, folder, group, asynchronous=False)()
 
 
@@ -232,7 +232,7 @@ def find_filesystem(path: Path) -> str:
 
 
 def forget_cache(folder: Path) -> None:
-    """Ask the system to drop its cached copies of these files, so that the next load reads the disk. A tmpfs keeps its files."""
+    """Ask the system to drop its cached copies of these files, so that the next load reads the disk. A tmpfs keeps them."""
     if not sys.platform.startswith("linux"):
         return
     for path in folder.iterdir():

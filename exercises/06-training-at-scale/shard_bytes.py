@@ -142,7 +142,7 @@ def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) 
 
 
 def list_tensors(holder: object) -> list[torch.Tensor]:
-    """Return the tensors that an object keeps in its attributes, in lists, dictionaries and other objects, and their gradients."""
+    """Return the tensors that an object keeps in its attributes, lists, dictionaries and other objects, and their gradients."""
     tensors, visited, todo = [], set[int](), [holder]
     while todo:
         item = todo.pop()

@@ -97,7 +97,7 @@ def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.opti
 
 
 def half_type(device: torch.device) -> torch.dtype:
-    """Return bfloat16 if the device supports it, else float16. Processors, and GPUs from compute capability 8.0 on, support it."""
+    """Return bfloat16 if the device supports it, as CPUs and GPUs from compute capability 8.0 on do, else float16."""
     old = device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0)
     return torch.float16 if old else torch.bfloat16
 

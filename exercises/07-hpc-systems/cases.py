@@ -34,7 +34,7 @@ WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the schedule
 
 @dataclass(frozen=True)
 class Passthrough:
-    """A computer's PCI devices by group, the GPU that a virtual machine should get, and the devices that the host itself needs."""
+    """A computer's PCI devices by group, the GPU for a virtual machine, and the devices that the host itself needs."""
 
     devices: tuple[tuple[int, str, str], ...]  # group, address, class
     gpu: str

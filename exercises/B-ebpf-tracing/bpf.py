@@ -1,4 +1,4 @@
-"""Run bpftrace as a child process: wait until its probes are attached, stop it so that it prints its maps, read them as JSON."""
+"""Run bpftrace as a child process: wait until its probes are attached, stop it, and read the maps that it prints as JSON."""
 
 from __future__ import annotations
 

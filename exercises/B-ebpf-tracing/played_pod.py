@@ -211,7 +211,7 @@ def _find_folder(bound: Sequence[str]) -> str:
 
 @dataclass
 class Play:
-    """The result for a pod: its containers, the tracer's report, the calls of the first trace by name, and the engine's ledger."""
+    """The result for a pod: its containers, the tracer's report, the calls in the first trace, and the engine's ledger."""
 
     engine: Container
     tracer: Container

@@ -195,7 +195,7 @@ class Engine:
         return self._ask("load")["error"]
 
     def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:
-        """Send a request with `prompt` tokens. Return how many of `tokens` were generated, and why not all (None if all were)."""
+        """Send a request with `prompt` tokens. Return how many of `tokens` were generated, and why not all, or None."""
         answer = self._ask(f"request {prompt} {tokens}")
         return answer["tokens"], answer["error"]
 

@@ -61,7 +61,7 @@ def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
 
 
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
-    """Return the result of one schedule: how long each stage was busy, and the bubble by formula, by replay and by the clock."""
+    """Return the result of one schedule: how long each stage was busy, and the bubble by formula, replay and clock."""
     stages, micro_batches = len(orders), len(orders[0]) // 2
     by_formula, replayed = 100 * predict_bubble(stages, micro_batches), 100 * idle_share(orders, replay(orders))
     return {

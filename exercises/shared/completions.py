@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one prompt. `tokens` is the engine's own count, because an event of the stream may contain several tokens."""
+    """The answer to one prompt. `tokens` is the engine's own count, because an event of the stream may contain several."""
 
     text: str
     prompt_tokens: int

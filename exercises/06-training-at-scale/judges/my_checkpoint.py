@@ -223,7 +223,7 @@ def _check_step(part: Part, step: Any, name: str) -> None:
 
 
 def _check_restored(part: Part, current: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
-    """Return the cases for the restored values. Moments and weights are compared where the rank has the same slices as before."""
+    """Return the cases for the restored values. Moments and weights are compared if the rank has the same slices again."""
     if not _equal(current["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
     if same_slices and not _equal(current["moments"], right["moments"]):

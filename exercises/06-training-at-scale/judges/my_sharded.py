@@ -1,4 +1,4 @@
-"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, the numbers that a rank keeps, and the numbers that it sends."""
+"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, and the numbers that a rank keeps and sends."""
 
 from __future__ import annotations
 
@@ -169,7 +169,8 @@ def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: in
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """Return this rank's weights after each step, how many numbers its optimizer keeps, and how many it sent in the last step."""
+    """Return this rank's weights after each step, the count of numbers its optimizer keeps, and of those it sent in the last
+    step."""
     import warnings
 
     from shard_bytes import SentBytes, count_kept_numbers

@@ -96,7 +96,7 @@ def judge(part: Part) -> None:
 def _take(
     part: Part, batches: Callable[..., Any], path: Path, order: list[int], window: int, used: list[list[bytes]]
 ) -> tuple[int | None, int]:
-    """Return the read calls, and the most bytes held at the same time. A first pass keeps the records, and a second one counts."""
+    """Return the read calls, and the most bytes held at the same time. One pass keeps the records, and a second pass counts."""
 
     def take(keep: bool) -> None:
         request = list(order)
