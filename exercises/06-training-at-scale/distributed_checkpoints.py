@@ -40,13 +40,24 @@ SHOWN = "model.blocks.0.mlp.up.weight"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training run saved in slices, and continued on all, half, and one of its ranks")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 with GPUs")
-parser.add_argument("--layers", type=int, default=12, help="layers of the model")
-parser.add_argument("--width", type=int, default=1024, help=f"width of the model; a multiple of {HEADS}")
-parser.add_argument("--steps", type=int, default=12, help="steps of the training run")
-parser.add_argument("--save-at", type=int, default=6, help="it is saved after this many steps; two or more follow")
-parser.add_argument("--folder", default="", help="folder that all nodes share; empty: /shared if mounted, or the work folder")
-parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train during the save")
+parser.add_argument(
+    "--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 on macOS and with GPUs"
+)
+parser.add_argument("--layers", type=int, default=12, help="layers of the transformer")
+parser.add_argument("--width", type=int, default=1024, help=f"width of the transformer; a multiple of {HEADS}")
+parser.add_argument("--steps", type=int, default=12, help="steps of the run that is never interrupted")
+parser.add_argument(
+    "--save-at", type=int, default=6, help="number of steps after which the training is saved; at least two more follow"
+)
+parser.add_argument(
+    "--folder", default="", help="folder shared by all nodes; by default /shared if it is mounted, else the work folder"
+)
+parser.add_argument(
+    "--asynchronous",
+    action=argparse.BooleanOptionalAction,
+    default=False,
+    help="continue training while the checkpoint is written",
+)
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.save_at) < 1 or args.width % HEADS:
     parser.error(f"every number must be at least 1, and --width a multiple of {HEADS}")

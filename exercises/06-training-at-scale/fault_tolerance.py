@@ -41,17 +41,25 @@ CRASH_CODE = 9
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training run that loses a worker and continues")
-parser.add_argument("--steps", type=int, default=200, help="steps of the training run")
-parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; +1 in each life")
-parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one if there are fewer")
-parser.add_argument("--crashes", type=int, default=1, help="number of lives in which it does so")
-parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to save_every")
-parser.add_argument("--step-s", type=float, default=0.2, help="a step's least time; 0: as long as it takes")
-parser.add_argument("--save-s", type=float, default=2.0, help="a save's least time; 0: as long as it takes")
-parser.add_argument("--width", type=int, default=256, help="width of the model, a multiple of 4")
-parser.add_argument("--layers", type=int, default=4, help="layers of the model")
-parser.add_argument("--folder", default="", help="checkpoint folder that all nodes share; empty: /shared, or this folder")
-parser.add_argument("--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load whatever `latest` names")
+parser.add_argument("--steps", type=int, default=200, help="number of training steps")
+parser.add_argument(
+    "--crash-at", type=int, default=130, help="a rank ends itself after this step; in each later life, one step later"
+)
+parser.add_argument(
+    "--crash-rank", type=int, default=1, help="the rank that ends itself; the last rank if there are fewer ranks"
+)
+parser.add_argument("--crashes", type=int, default=1, help="number of lives in which a rank ends itself")
+parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to your save_every")
+parser.add_argument("--step-s", type=float, default=0.2, help="minimum time of a step; 0 sets no minimum")
+parser.add_argument("--save-s", type=float, default=2.0, help="minimum time of a save; 0 sets no minimum")
+parser.add_argument("--width", type=int, default=256, help="width of the transformer; a multiple of 4")
+parser.add_argument("--layers", type=int, default=4, help="layers of the transformer")
+parser.add_argument(
+    "--folder", default="", help="folder shared by all nodes; by default /shared if it is mounted, else this folder"
+)
+parser.add_argument(
+    "--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load what your latest returns, whole or not"
+)
 args = parser.parse_args()
 if min(args.steps, args.crash_at, args.layers, args.width // 4) < 1 or args.width % 4 or min(args.crashes, args.crash_rank) < 0:
     parser.error("--steps, --crash-at and --layers must be at least 1, --width a multiple of 4, --crashes at least 0")

@@ -32,13 +32,22 @@ SIMULATED_MIB, ENDLESS = 32, 1 << 44  # the default device of the exercise; one 
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="the memory of training, technique by technique")
-parser.add_argument("--budget-mib", type=int, default=0, help="memory of the device for your step; 0: all that the GPU has")
+parser.add_argument(
+    "--budget-mib",
+    type=int,
+    default=0,
+    help="MiB of memory of the device on which your step runs; 0 means all memory of the GPU",
+)
 parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=1536, help="numbers per token between layers, a multiple of 32")
-parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
-parser.add_argument("--batch-size", type=int, default=16, help="sequences of a step")
-parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first one is not measured")
-parser.add_argument("--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU whose largest batch is estimated")
+parser.add_argument(
+    "--width", type=int, default=1536, help="numbers that represent a token between two layers; a multiple of 32"
+)
+parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence")
+parser.add_argument("--batch-size", type=int, default=16, help="sequences in a step")
+parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first step is not measured")
+parser.add_argument(
+    "--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU for which the largest batch is estimated"
+)
 args = parser.parse_args()
 if args.width < 32 or args.width % 32:
     parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is not")

@@ -46,14 +46,23 @@ ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="bytes held and sent at the stages of ZeRO")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 with GPUs, and on macOS")
-parser.add_argument("--stages", type=str, default="0,1,2,3", help="the stages, separated by commas")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
+parser.add_argument("--stages", type=str, default="0,1,2,3", help="stages of ZeRO to train with, separated by commas")
 parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=1024, help=f"width of the transformer; a multiple of {HEAD}")
-parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
-parser.add_argument("--batch-size", type=int, default=48, help="sequences of a step, over all ranks")
+parser.add_argument(
+    "--width", type=int, default=1024, help=f"numbers that represent a token between two layers; a multiple of {HEAD}"
+)
+parser.add_argument("--length", type=int, default=256, help="tokens in a sequence")
+parser.add_argument(
+    "--batch-size", type=int, default=48, help="sequences in a step over all ranks, a multiple of the number of ranks"
+)
 parser.add_argument("--steps", type=int, default=10, help="steps of each stage")
-parser.add_argument("--virtual-ranks", type=int, default=64, help="ranks to predict memory for; 0: no prediction")
+parser.add_argument(
+    "--virtual-ranks",
+    type=int,
+    default=64,
+    help="number of ranks for which the memory of a step is predicted; 0 predicts nothing",
+)
 args = parser.parse_args()
 stages = sorted({int(stage) for stage in args.stages.split(",") if stage.strip() in {"0", "1", "2", "3"}})
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node

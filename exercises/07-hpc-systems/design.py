@@ -27,7 +27,7 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="five decisions about the cases of a puzzle")
-parser.add_argument("--puzzle", type=int, default=1, help="the numbers in all cases follow from it")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the numbers in all cases are generated")
 args = parser.parse_args()
 if args.puzzle < 1:
     parser.error("--puzzle must be at least 1")

@@ -28,10 +28,12 @@ from shards import MIB
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one file of records, read in every way")
-parser.add_argument("--megabytes", type=int, default=4096, help="MiB of the file")
-parser.add_argument("--record", type=int, default=4096, help="bytes of a record, a multiple of 512")
-parser.add_argument("--batch", type=int, default=256, help="records of a batch")
-parser.add_argument("--windows", type=int, default=8, help="windows of the random order; within one, any order is allowed")
+parser.add_argument("--megabytes", type=int, default=4096, help="size of the file in MiB")
+parser.add_argument("--record", type=int, default=4096, help="size of a record in bytes; a multiple of 512")
+parser.add_argument("--batch", type=int, default=256, help="records in a batch")
+parser.add_argument(
+    "--windows", type=int, default=8, help="number of windows of the random order; within a window, any order is allowed"
+)
 parser.add_argument("--seed", type=int, default=0, help="seed of the random order")
 args = parser.parse_args()
 if args.record % 512 or args.record < 512 or args.megabytes < 8 or args.batch < 1 or not 1 <= args.windows <= 64:

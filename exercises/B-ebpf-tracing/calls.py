@@ -29,11 +29,13 @@ from bench import say
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="count the CUDA calls of one request")
-parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
-parser.add_argument("--tokens", type=int, default=8, help="tokens to generate")
-parser.add_argument("--puzzle", type=int, default=1, help="decides the engine's layers and sizes")
-parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first that works here")
-parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch if there is a GPU")
+parser.add_argument("--prompt", type=int, default=16, help="length of the prompt")
+parser.add_argument("--tokens", type=int, default=8, help="number of tokens to generate")
+parser.add_argument("--puzzle", type=int, default=1, help="determines the engine's number of layers and its sizes")
+parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first tracer that works here")
+parser.add_argument(
+    "--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: PyTorch on a GPU, otherwise the stand-in"
+)
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt must be from 1 to 2048, --tokens from 1 to 512, and --puzzle at least 1")

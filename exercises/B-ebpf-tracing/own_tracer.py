@@ -38,12 +38,14 @@ FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="your memory tracer, compared with the ledger of the engine that it traces")
-parser.add_argument("--seed", type=int, default=1, help="determines the sizes, and with them every number")
-parser.add_argument("--layers", type=int, default=6, help="layers of the engine, 4 to 9")
-parser.add_argument("--tokens", type=int, default=8, help="tokens that most requests generate")
+parser.add_argument("--seed", type=int, default=1, help="determines the sizes of the three workloads")
+parser.add_argument("--layers", type=int, default=6, help="number of layers of the engine, 4 to 9")
+parser.add_argument("--tokens", type=int, default=8, help="number of tokens that most requests generate")
 parser.add_argument("--cap-mib", type=int, default=64, help="MiB of memory of the GPU in the third workload")
 parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.bt) or preload (my_preload.c)")
-parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace all-reduces")
+parser.add_argument(
+    "--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace the all-reduces of DDP training"
+)
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
     parser.error("--seed must be at least 1, --layers from 4 to 9, --tokens from 1 to 64, and --cap-mib from 48 to 128")

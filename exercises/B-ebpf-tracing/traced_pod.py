@@ -33,8 +33,8 @@ HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="an engine and its tracer in one pod")
-parser.add_argument("--prompt", type=int, default=128, help="tokens of the request's prompt")
-parser.add_argument("--tokens", type=int, default=64, help="tokens that the request asks for")
+parser.add_argument("--prompt", type=int, default=128, help="length of the request's prompt")
+parser.add_argument("--tokens", type=int, default=64, help="number of tokens that the request asks for")
 parser.add_argument("--engine", type=str, default="auto", choices=["auto", "stand-in", "vllm"], help="the engine to trace")
 args = parser.parse_args()
 if args.prompt < 1 or args.tokens < 1:
