@@ -239,7 +239,7 @@ if rank == 0:
                                         "bytes": "bytes"})  # fmt: skip
     bench.say_table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
-    say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
+    say(f"with only the weights restored, the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":
         say("the folder is a tmpfs, which is in memory: the times say nothing about a disk")
     path = bench.write_metrics("distributed_checkpoints/1", device, world_size=size, seed=SEED, metrics=metrics)

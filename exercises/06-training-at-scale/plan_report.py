@@ -182,7 +182,7 @@ def list_sentences(
     lines += [f"your {row['exercise']} ({row['run']}): {row['says']}" for row in earlier]
     for exercise in ("6.2", "6.3"):
         if all(row["exercise"] != exercise for row in earlier):
-            lines.append(f"there is no run of {exercise}, only formulas. After gpucourse run {exercise} you can cite your own")
+            lines.append(f"there is no run of {exercise}, only formulas. After gpucourse run {exercise} you can cite your run")
     if paper:
         sizes = ", ".join(f"{name} {paper[name + '_gb']:.1f}" for name in (*PARTS, "total"))
         lines.append(f"your plan, on the fullest GPU: {sizes} GB")

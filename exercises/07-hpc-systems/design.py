@@ -71,7 +71,7 @@ for kind, name, right, ask in questions:
 shown_puzzle = cases.make_passthrough(args.puzzle)[0]
 host = ", ".join(sorted(shown_puzzle.host_needs))
 say(f"The PCI devices of the computer; its host needs {host}:\n\n{shown_puzzle.listing}\n")
-say("Profiles of the GPU, GiB and how many fit: " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
+say("Profiles of the GPU (GiB x how many fit): " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
 say(f"Machines, GiB each: {', '.join(map(str, machines))}\n")
 bench.say_table(
     [row | {"judged": "open" if row["right"] is None else "right" if row["right"] else "wrong"} for row in rows],

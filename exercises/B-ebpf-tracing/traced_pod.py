@@ -92,7 +92,7 @@ if play:
                                  "why": "why not"})  # fmt: skip
     say(f"the tracer sees {play.sight.processes or 'no'} processes, the engine: {play.sight.engine or 'no'}")
     sights = [name for name, is_visible in (("types", play.sight.btf), ("list of probes", play.sight.tracefs)) if is_visible]
-    say(f"of the kernel it has: {' and '.join(sights) or 'neither types nor a list of probes'}")
+    say(f"from the kernel, it gets: {' and '.join(sights) or 'neither types nor a list of probes'}")
 
 # --- the first trace -------------------------------------------------------------------------------------------------------
 calls = play.calls if play else None

@@ -69,7 +69,7 @@ WAYS = {
         ('"model": weights', '"model": {name: tensor.full_tensor() for name, tensor in weights.items()}'),
     ),
     "changes-training": Way(
-        "state changes the {what} of the training that it describes: the training continues after the save, unchanged",
+        "state changes the {what} of the training: it must only read it, because the training continues after the save",
         ("generator.get_state()}", "generator.manual_seed(step).get_state()}"),
     ),
 }

@@ -78,7 +78,7 @@ WAYS = {
     ),
     "slower-half": Way(
         "it fits, but {percent:.0f}% of the {count} valid plans have a shorter step: yours takes at least {step:.2f} s, the "
-        "fastest {best:.2f} s. In yours {limit}",
+        "fastest {best:.2f} s. In your plan, {limit}",
         ("zero: 1", "zero: 3"),
     ),
     "save-interval": Way(

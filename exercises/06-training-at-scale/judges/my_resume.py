@@ -22,7 +22,7 @@ WAYS = {
         ('(path / ".metadata").is_file()', 'any(path.glob(".metadata*"))'),
     ),
     "any-file": Way(
-        "latest returns {given}, which has the shard of one rank but not of the others: that it has a file proves nothing",
+        "latest returns {given}, which has the shard of one rank but not of the others: one file does not make it whole",
         ('(path / ".metadata").is_file()', "any(path.iterdir())"),
     ),
     "by-name": Way(

@@ -61,7 +61,7 @@ WAYS = {
     ),
     "links-summed": Way(
         "your slowest links are {given}, but {best} is possible: you added up the links. All members wait for the slowest one, "
-        "and the fastest makes up for nothing",
+        "and the fastest one does not make up for it",
         ("    return (min(speeds), -speeds.count(min(speeds)))", "    return (sum(speeds), 0)"),
     ),
     "pairs-alone": Way(
