@@ -27,12 +27,23 @@ listed, sources = costs.prices()
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="dollars per million tokens")
-parser.add_argument("--tok-per-s", type=float, default=0.0, help="output tokens a second; 0: what earlier runs of 4.3 measured")
+parser.add_argument(
+    "--tok-per-s", type=float, default=0.0, help="output tokens a second; 0 takes the throughput of earlier runs of 4.3"
+)
 parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="the model whose runs are used")
 parser.add_argument(
-    "--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed if p.gpus == 1], help="compared with"
+    "--instance",
+    type=str,
+    default="g4dn.xlarge",
+    choices=[p.instance for p in listed if p.gpus == 1],
+    help="the instance that the others are compared with",
 )
-parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars an hour for the instance; 0: as in gpus.json")
+parser.add_argument(
+    "--price-per-hour",
+    type=float,
+    default=0.0,
+    help="your own price for that instance, in dollars; 0 uses the price in gpus.json",
+)
 parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
 args = parser.parse_args()
 if args.tok_per_s < 0 or args.price_per_hour < 0 or not 0 < args.utilisation <= 100:

@@ -35,21 +35,26 @@ SEED, MIB = 0, 1 << 20
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")
 parser.add_argument(
-    "--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="what serves the model"
+    "--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="the engine that serves the model"
 )
 parser.add_argument(
-    "--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is created here"
+    "--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is created on the node"
 )
 parser.add_argument(
-    "--batch-sizes", type=str, default="1,2,4,8,16,32,64", help="numbers of requests at a time, separated by commas"
+    "--batch-sizes", type=str, default="1,2,4,8,16,32,64", help="numbers of requests at the same time, separated by commas"
 )
-parser.add_argument("--input-len", type=int, default=128, help="tokens of each prompt")
-parser.add_argument("--output-len", type=int, default=128, help="tokens of each answer")
-parser.add_argument("--repeats", type=int, default=3, help="rounds of each batch size; the median counts")
+parser.add_argument("--input-len", type=int, default=128, help="tokens in each prompt")
+parser.add_argument("--output-len", type=int, default=128, help="tokens in each answer")
+parser.add_argument("--repeats", type=int, default=3, help="number of rounds; the median of each batch size counts")
 parser.add_argument(
-    "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
+    "--eager",
+    action=argparse.BooleanOptionalAction,
+    default=True,
+    help="run vLLM without CUDA graphs, so that it starts sooner",
 )
-parser.add_argument("--kv-share", type=float, default=1.0, help="size of the cache, as a share of what the largest batch needs")
+parser.add_argument(
+    "--kv-share", type=float, default=1.0, help="size of the KV cache, as a share of what the largest batch needs"
+)
 parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="also run vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]

@@ -31,9 +31,13 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="TFLOP/s by number format and size")
-parser.add_argument("--sizes", type=str, default="1024,2048,4096,8192", help="sides of the matrices, separated by commas")
-parser.add_argument("--dtypes", type=str, default="float32,tf32,float16,bfloat16,float8_e4m3fn", help="number formats")
-parser.add_argument("--sustained-s", type=float, default=30.0, help="seconds of the long run of each format; 0: none")
+parser.add_argument(
+    "--sizes", type=str, default="1024,2048,4096,8192", help="sides of the square matrices, separated by commas"
+)
+parser.add_argument(
+    "--dtypes", type=str, default="float32,tf32,float16,bfloat16,float8_e4m3fn", help="number formats, separated by commas"
+)
+parser.add_argument("--sustained-s", type=float, default=30.0, help="seconds of the long run of each format; 0 leaves it out")
 args = parser.parse_args()
 try:
     sizes = sorted({int(size) for size in args.sizes.split(",")})

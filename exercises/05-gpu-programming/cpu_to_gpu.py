@@ -33,13 +33,16 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training loop moves from the CPU to the GPU")
-parser.add_argument("--steps", type=int, default=200, help="timed steps of each way of training")
+parser.add_argument("--steps", type=int, default=200, help="timed steps for each way of training")
 parser.add_argument("--batch-size", type=int, default=1024, help="samples per step")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
 parser.add_argument(
-    "--precision", choices=["auto", *DTYPES], default="auto", help="the 16-bit format; auto: bfloat16 if the device has it"
+    "--precision",
+    choices=["auto", *DTYPES],
+    default="auto",
+    help="the 16-bit format; auto uses bfloat16 if the device computes with it, else float16",
 )
-parser.add_argument("--top", type=int, default=8, help="operations of the profile to show")
+parser.add_argument("--top", type=int, default=8, help="number of rows of the profile to show")
 args = parser.parse_args()
 if args.steps < 5 or args.batch_size < 1 or args.hidden < 1 or args.top < 3:
     parser.error("--steps must be at least 5, --batch-size and --hidden at least 1, and --top at least 3")

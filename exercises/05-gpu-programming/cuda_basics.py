@@ -29,10 +29,10 @@ MAX_EMULATED = 65536  # elements
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="kernels and the memory requests of their warps")
 parser.add_argument(
-    "--elements", type=int, default=67108864, help="elements of each array on a GPU; the emulator runs up to 65,536, too"
+    "--elements", type=int, default=67108864, help="size of each array on a GPU; the emulator runs at most 65,536 elements"
 )
 parser.add_argument("--block", type=int, default=256, help="threads per block: 32, 64, ... 1024")
-parser.add_argument("--stride", type=int, default=2, help="stride of strided_copy, in elements")
+parser.add_argument("--stride", type=int, default=2, help="distance between two consecutive elements that strided_copy reads")
 args = parser.parse_args()
 if args.block not in {32, 64, 128, 256, 512, 1024}:
     parser.error("--block must be 32, 64, 128, 256, 512 or 1024: block_sum halves the number of threads again and again")

@@ -35,11 +35,11 @@ AWKWARD = 100  # a length with a prime factor of this size or more is surely slo
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a matched filter over many signals by FFT")
-parser.add_argument("--signals", type=int, default=16384, help="how many")
-parser.add_argument("--samples", type=int, default=4096, help="points of each signal")
-parser.add_argument("--template", type=int, default=124, help="points of the pulse to look for")
-parser.add_argument("--batch-sizes", type=str, default="1,8,64,512,4096", help="signals in one call, with commas")
-parser.add_argument("--plan-cache", type=int, default=16, help="plans that cuFFT keeps, on a GPU; 0: none")
+parser.add_argument("--signals", type=int, default=16384, help="how many signals are searched for the pulse")
+parser.add_argument("--samples", type=int, default=4096, help="length of each signal")
+parser.add_argument("--template", type=int, default=124, help="length of the pulse")
+parser.add_argument("--batch-sizes", type=str, default="1,8,64,512,4096", help="signals in one call, separated by commas")
+parser.add_argument("--plan-cache", type=int, default=16, help="how many plans cuFFT keeps, on a GPU; 0 keeps none")
 args = parser.parse_args()
 try:
     batch_sizes = sorted({int(size) for size in args.batch_sizes.split(",")})

@@ -34,10 +34,12 @@ TYPES = {"float32": "*fp32", "float16": "*fp16"}
 parser = argparse.ArgumentParser(description="attention in tiles, in one Triton kernel")
 parser.add_argument("--lengths", default="512,1024,2048,4096", help="lengths of the sequence, separated by commas")
 parser.add_argument("--heads", type=int, default=32, help="heads of all sequences together")
-parser.add_argument("--d", type=int, default=64, choices=[16, 32, 64, 128], help="numbers in a head")
-parser.add_argument("--block-q", type=int, default=64, choices=[16, 32, 64, 128], help="queries in a tile")
-parser.add_argument("--block-k", type=int, default=64, choices=[16, 32, 64, 128], help="keys in a tile")
-parser.add_argument("--archs", default="sm_80,sm_89", help="GPUs to compile for, separated by commas")
+parser.add_argument(
+    "--d", type=int, default=64, choices=[16, 32, 64, 128], help="numbers in each query, key and value of a head"
+)
+parser.add_argument("--block-q", type=int, default=64, choices=[16, 32, 64, 128], help="queries per tile and per program")
+parser.add_argument("--block-k", type=int, default=64, choices=[16, 32, 64, 128], help="keys per tile")
+parser.add_argument("--archs", default="sm_80,sm_89", help="GPUs that your kernel is compiled for, separated by commas")
 args = parser.parse_args()
 lengths = [int(word) for word in args.lengths.split(",")]
 archs = [word.strip() for word in args.archs.split(",")]

@@ -36,10 +36,10 @@ NOT_WRITTEN = "no dropout yet: launch refuses p > 0"
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="layer norm and dropout in one Triton kernel")
 parser.add_argument("--rows", type=int, default=4096, help="rows of each tensor")
-parser.add_argument("--columns", default="512,1000,1024,4096,16384", help="lengths of a row, separated by commas")
+parser.add_argument("--columns", default="512,1000,1024,4096,16384", help="row lengths, separated by commas")
 parser.add_argument("--p", type=float, default=0.1, help="share of the numbers that dropout sets to 0")
 parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
-parser.add_argument("--archs", default="sm_75,sm_89", help="GPUs to compile for, separated by commas")
+parser.add_argument("--archs", default="sm_75,sm_89", help="GPUs that your kernel is compiled for, separated by commas")
 args = parser.parse_args()
 columns = [int(word) for word in args.columns.split(",")]
 archs = [word.strip() for word in args.archs.split(",")]

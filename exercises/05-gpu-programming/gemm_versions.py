@@ -35,9 +35,9 @@ HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="five kernels for a matrix product")
-parser.add_argument("--n", type=str, default="1024,2048,4096", help="sides of the square matrices, separated by commas")
-parser.add_argument("--tile", type=int, default=16, help="side of the tiles: 8, 16 or 32")
-parser.add_argument("--arch", type=str, default="sm_75,sm_89", help="GPUs that nvcc compiles for, if it is installed")
+parser.add_argument("--n", type=str, default="1024,2048,4096", help="sides of the matrices, separated by commas")
+parser.add_argument("--tile", type=int, default=16, help="side of a tile in shared memory: 8, 16 or 32")
+parser.add_argument("--arch", type=str, default="sm_75,sm_89", help="the GPUs that nvcc compiles for, if nvcc is installed")
 args = parser.parse_args()
 try:
     sizes = sorted({int(size) for size in args.n.split(",")})

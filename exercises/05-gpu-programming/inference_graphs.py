@@ -41,7 +41,7 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 parser = argparse.ArgumentParser(description="serve a model by CUDA graphs")
 parser.add_argument("--layers", type=int, default=12, help="layers of the transformer")
 parser.add_argument("--width", type=int, default=768, help="numbers that describe a token")
-parser.add_argument("--heads", type=int, default=12, help="heads of its attention; they must divide the width")
+parser.add_argument("--heads", type=int, default=12, help="attention heads; the width must be a multiple of them")
 parser.add_argument("--batch-sizes", default="1,2,4,8,16,32", help="sequences in a request, separated by commas")
 parser.add_argument("--requests", type=int, default=1000, help="requests of each batch size")
 args = parser.parse_args()

@@ -4,6 +4,7 @@ You will learn    how attention works without its matrix of scores: tiles, and t
 You will produce  a kernel that writes only its result to main memory, causal or not, for any length
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
 Your part         the arithmetic of `attend`, and how far its loop goes if CAUSAL is true; then remove the line of
+                  `attention` that says it is not written. Keep both names and their parameters
 Reading           modules/05-gpu-programming/lesson-12-attention.md, "Attention in tiles"
 """
 

@@ -30,11 +30,16 @@ MAX_MEGABYTES = 2048  # of page-locked host memory for the inputs; the outputs t
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="overlap copies and kernels")
 parser.add_argument("--chunks", type=int, default=16, help="pieces that the work is divided into")
-parser.add_argument("--buffers", type=int, default=3, help="pieces that fit on the device at the same time")
+parser.add_argument("--buffers", type=int, default=3, help="how many chunks fit on the device at the same time")
 parser.add_argument("--megabytes", type=int, default=64, help="size of a chunk on a GPU")
-parser.add_argument("--copy-in", type=float, default=1.0, help="time units of a copy in, in the replay")
-parser.add_argument("--compute", type=float, default=1.0, help="time units of a kernel; on a GPU, as a multiple of a copy in")
-parser.add_argument("--copy-out", type=float, default=1.0, help="time units of a copy out, in the replay")
+parser.add_argument("--copy-in", type=float, default=1.0, help="duration of a copy in, in the replay")
+parser.add_argument(
+    "--compute",
+    type=float,
+    default=1.0,
+    help="duration of a kernel, in the replay; on a GPU, a multiple of the duration of a copy in",
+)
+parser.add_argument("--copy-out", type=float, default=1.0, help="duration of a copy out, in the replay")
 args = parser.parse_args()
 if args.chunks < 2 or min(args.buffers, args.megabytes) < 1 or min(args.copy_in, args.compute, args.copy_out) <= 0:
     parser.error("--chunks must be at least 2, --buffers and --megabytes at least 1, and durations above 0")

@@ -36,10 +36,12 @@ MAX_ARRAY_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}  # bytes
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="eight kernels under the roofs of this device")
-parser.add_argument("--size", type=int, default=0, help="side of the large arrays; 0: four times the last cache")
+parser.add_argument(
+    "--size", type=int, default=0, help="side of the large arrays; with 0, an array has four times the size of the last cache"
+)
 parser.add_argument("--gemm-small", type=int, default=256, help="side of the small matrices")
 parser.add_argument("--gemm-large", type=int, default=4096, help="side of the large matrices")
-parser.add_argument("--threads", type=int, default=1, help="processor cores, if there is no GPU")
+parser.add_argument("--threads", type=int, default=1, help="cores of the processor to use if there is no GPU")
 args = parser.parse_args()
 if args.size and args.size < 256:
     parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure the cost of calls")

@@ -37,9 +37,9 @@ MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-up
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="slow training against yours: the same results, in how much less time?")
-parser.add_argument("--samples", type=int, default=16384, help="samples of the timed runs")
-parser.add_argument("--epochs", type=int, default=2, help="how many times each sample is used")
-parser.add_argument("--rounds", type=int, default=3, help="timed rounds; in each, both train on the same new data")
+parser.add_argument("--samples", type=int, default=16384, help="samples in the timed training")
+parser.add_argument("--epochs", type=int, default=2, help="number of times that each sample is used")
+parser.add_argument("--rounds", type=int, default=3, help="timed rounds; in each, both versions get the same new data")
 args = parser.parse_args()
 if args.samples < BATCH or args.samples % BATCH or args.epochs < 1 or args.rounds < 1:
     parser.error(f"--samples must be a multiple of {BATCH}, the batch, and --epochs and --rounds at least 1")

@@ -1,4 +1,4 @@
-"""The contents of a checkpoint on disk: its tensors, their slices and their files; and saves and copies that were cut off.
+"""List a checkpoint's tensors, their slices and their files; imitate saves and copies that were cut off.
 
 Only `.metadata` is read, with torch's own reader: no tensor is loaded.
 """
@@ -28,13 +28,13 @@ def list_missing(contents: Metadata) -> list[str]:
 
 
 def sum_tensor_bytes(contents: Metadata) -> int:
-    """Return the bytes of the numbers in all tensors, without what the files add for each slice."""
+    """Return the bytes of the numbers in all tensors, excluding what the files add for each slice."""
     tensors = [item for item in contents.state_dict_metadata.values() if isinstance(item, TensorStorageMetadata)]
     return sum(math.prod(tensor.size) * tensor.properties.dtype.itemsize for tensor in tensors)
 
 
 def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
-    """Return the slices of one tensor in order: rows, file, first byte and number of bytes, or [] if it was not saved."""
+    """Return the slices of one tensor in order: rows, file, first byte and number of bytes. Return [] if it was not saved."""
     item = contents.state_dict_metadata.get(tensor)
     if not isinstance(item, TensorStorageMetadata):
         return []
@@ -49,7 +49,7 @@ def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
 
 
 def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
-    """Return the files of a checkpoint: how many slices each contains, and its bytes on disk."""
+    """Return the files of a checkpoint, each with its number of slices and its bytes on disk."""
     slices: dict[str, int] = {}
     for place in contents.storage_data.values():
         slices[place.relative_path] = slices.get(place.relative_path, 0) + 1
@@ -58,7 +58,8 @@ def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
 
 
 def damage(root: Path, folder: Path, step: int) -> list[Path]:
-    """Make two newer folders that are not checkpoints: a save that was cut off, and a copy of `folder` that was cut off."""
+    """Create two newer folders that are not whole checkpoints: a save that was cut off, and a copy of `folder` that was cut
+    off."""
     save, copy = checkpoints.choose_folder(root, step), checkpoints.choose_folder(root, step + 1)
     for target in (save, copy):
         target.mkdir()
@@ -76,7 +77,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
 def measure_disk(world: World, root: Path, size: int) -> float | None:
     """Return the GB/s at which all ranks together write and flush plain files of `size` bytes, at most 256 MiB each.
 
-    The faster of two rounds counts. Returns None if there is nothing to write.
+    The faster of two rounds counts. Return None if there is nothing to write.
     """
     if not size:
         return None

@@ -1,7 +1,7 @@
-"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders contain a whole checkpoint.
+"""Save and load sharded checkpoints, with a folder for each step and a file for each rank, and find the whole ones.
 
-The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`), and
-rank 0 writes `.metadata` last, which says where each slice of each tensor is. Needs only torch.
+The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`). Rank 0 writes
+`.metadata` last, which says where each slice of each tensor is. Needs only torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ PATIENCE = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint on disk: `seconds` passed until it was whole; during `blocked_s` of them training was blocked."""
+    """One checkpoint on disk.
+
+    `seconds`: the time until the checkpoint was whole.
+    `blocked_s`: how many of these seconds blocked training.
+    """
 
     folder: Path
     seconds: float
@@ -49,23 +53,23 @@ class Checkpoint:
 def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
     """Return a gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
 
-    A save in the background communicates with the other ranks while training does. In the group of training its messages would
+    A save in the background communicates with the other ranks while training does. In training's own group, its messages would
     be mistaken for gradients.
     """
     return dist.new_group(ranks, backend="gloo", timeout=PATIENCE)
 
 
 def save(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> Checkpoint:
-    """Write `state` into `folder`, and return when all ranks of `group` have done so. Remove what an earlier attempt left."""
+    """Write `state` into `folder`, and return when all ranks of `group` have done so. Remove an earlier attempt first."""
     return begin_save(state, folder, group, asynchronous=False)()
 
 
 def begin_save(
     state: dict[str, Any], folder: Path, group: dist.ProcessGroup, *, asynchronous: bool = True
 ) -> Callable[[], Checkpoint]:
-    """Start to write `state` into `folder`. All ranks of `group` call it, and later the function that it returns, to wait.
+    """Start to write `state` into `folder`, and return a function that waits for the end. All ranks of `group` call both.
 
-    With `asynchronous` it returns as soon as `state` is copied, and training may change its tensors. Wait for the end before
+    With `asynchronous`, return as soon as `state` is copied, so that training may change its tensors. Wait for the end before
     the next save, and before the process ends.
     """
     if dist.get_rank(group) == 0:
@@ -98,13 +102,14 @@ def begin_save(
 def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
     """Replace the content of `state` with that of `folder`: tensors in place, everything else in the dictionary.
 
-    All ranks of `group` call it; there may be more or fewer ranks than saved it. Each reads the slices that its tensors need.
+    All ranks of `group` call it. There may be more or fewer ranks than when the checkpoint was saved. Each rank reads the
+    slices that its tensors need.
     """
     dcp.load(state, checkpoint_id=folder, process_group=group)
 
 
 def choose_folder(root: Path, step: int) -> Path:
-    """Return the folder of the checkpoint after that many steps."""
+    """Return the checkpoint's folder after that many steps."""
     return root / f"step_{step:06d}"
 
 
@@ -124,7 +129,8 @@ def list_whole(root: Path) -> list[Path]:
 def find_gap(folder: Path) -> str:
     """Return in words why this checkpoint is not whole, or an empty text if it is whole.
 
-    `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, but not whole files.
+    `.metadata` is written last, so a save that was cut off has none. A copy that was cut off may have it, but its files are not
+    whole.
     """
     try:
         metadata = read_metadata(folder)
@@ -145,25 +151,28 @@ def find_gap(folder: Path) -> str:
 
 
 def read_metadata(folder: Path) -> Metadata:
-    """Return the tensors of a checkpoint, and the place of each slice. Raises FileNotFoundError if it has no `.metadata`."""
+    """Return the tensors of a checkpoint and the place of each slice. Raises FileNotFoundError without `.metadata`."""
     if not (folder / METADATA).is_file():
         raise FileNotFoundError(folder / METADATA)
     return dcp.FileSystemReader(folder).read_metadata()
 
 
 def remove(folder: Path) -> None:
-    """Remove a checkpoint, whole or not: first the file that makes it whole, so that half a removal leaves no checkpoint."""
+    """Remove a checkpoint, whole or not.
+
+    `.metadata`, which makes it whole, is removed first. So a removal that is cut off leaves no checkpoint.
+    """
     (folder / METADATA).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def choose_root(world: World, requested: str) -> Path:
-    """Return the folder of this run's checkpoints, the same for all ranks and in each life of the run.
+    """Return the folder of this run's checkpoints, which is the same for all ranks and in each life of the run.
 
-    It is `requested`; if that is empty, the nodes' shared storage (/shared); if there is none, rank 0's current
-    folder, which is enough for several ranks on one computer.
+    The folder is `requested`. If that is empty, it is the nodes' shared storage (/shared). If there is none, it is rank 0's
+    current folder, which is enough for several ranks on one computer.
 
-    Ends every rank with a message if one of them does not see what rank 0 writes there.
+    End every rank with a message if one of them does not see the files that rank 0 writes there.
     """
     own_root = _make_root(Path(requested or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
     root, word, problem = world.gather(own_root)[0]
@@ -173,10 +182,10 @@ def choose_root(world: World, requested: str) -> Path:
 
 
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
-    """Return the folder, a new word that rank 0 wrote into it, and the reason if it could not write.
+    """Return the folder, a new word that rank 0 wrote into it, and the reason if rank 0 could not write.
 
-    Two runs at the same time have two folders, each named after its run, or under Slurm after its job, which keeps its number
-    when it is started again.
+    Each of two simultaneous runs has its own folder. The folder is named after the run or, under Slurm, after the job, which
+    keeps its number when it is restarted.
     """
     run = os.environ.get("GPUCOURSE_RUN_ID") or os.environ.get("SLURM_JOB_ID") or "by-hand"
     root, word = parent.expanduser().resolve() / f"checkpoints-{run}", uuid.uuid4().hex
@@ -207,9 +216,10 @@ def _check_root(root: Path, word: str, requested: str) -> str | None:
 
 
 def find_filesystem(path: Path) -> str:
-    """Return the type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" if the system does not report it.
+    """Return the type of the file system that holds `path`, such as ext4, nfs4 or tmpfs; "unknown" if the system does not
+    report it.
 
-    A tmpfs is in memory: its times say nothing about a disk.
+    A tmpfs is in memory, so its times say nothing about a disk.
     """
     kind, longest = "unknown", -1
     with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Distributed checkpoints: a run that all ranks save in slices continues on all ranks, on half of them, and on one.
 
-You will learn    what a checkpoint must hold; which slice is in which file; why fewer ranks can read it; when it is whole
+You will learn    what a checkpoint must contain; which slice is in which file; why fewer ranks can read it; when it is whole
 You will produce  the losses of each continued run and of the one that never stopped; bytes and seconds of a save
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -40,13 +40,24 @@ SHOWN = "model.blocks.0.mlp.up.weight"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training run saved in slices, and continued on all, half, and one of its ranks")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 with GPUs")
-parser.add_argument("--layers", type=int, default=12, help="layers of the model")
-parser.add_argument("--width", type=int, default=1024, help=f"width of the model; a multiple of {HEADS}")
-parser.add_argument("--steps", type=int, default=12, help="steps of the training run")
-parser.add_argument("--save-at", type=int, default=6, help="it is saved after this many steps; two or more follow")
-parser.add_argument("--folder", default="", help="folder that all nodes share; empty: /shared if mounted, or the work folder")
-parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train during the save")
+parser.add_argument(
+    "--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 on macOS and with GPUs"
+)
+parser.add_argument("--layers", type=int, default=12, help="layers of the transformer")
+parser.add_argument("--width", type=int, default=1024, help=f"width of the transformer; a multiple of {HEADS}")
+parser.add_argument("--steps", type=int, default=12, help="steps of the run that is never interrupted")
+parser.add_argument(
+    "--save-at", type=int, default=6, help="number of steps after which the training is saved; at least two more follow"
+)
+parser.add_argument(
+    "--folder", default="", help="folder shared by all nodes; by default /shared if it is mounted, else the work folder"
+)
+parser.add_argument(
+    "--asynchronous",
+    action=argparse.BooleanOptionalAction,
+    default=False,
+    help="continue training while the checkpoint is written",
+)
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.save_at) < 1 or args.width % HEADS:
     parser.error(f"every number must be at least 1, and --width a multiple of {HEADS}")
@@ -76,10 +87,9 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """Return the result of the call on this rank, and the error of the first rank that had one. Ranks without a training run
-    only listen.
+    """Return the result of the call on this rank, and the error of the first rank that had one.
 
-    The call runs your code: an error in it is reported, but does not end the run.
+    The call runs your code, so an error is reported but does not end the run. Ranks without a training run only listen.
     """
     answer = error = None
     if training:
@@ -94,8 +104,12 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
-    """Save your state as --asynchronous says. Return the function that waits for its end, the seconds of a save that training
-    waits for (if it did not wait for this one), and your error."""
+    """Save your state as --asynchronous says. Return three things:
+
+    - the function that waits for the save's end,
+    - the seconds of a save for which training waits, even if training did not wait for this one,
+    - your error.
+    """
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -113,8 +127,10 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """Continue from your checkpoint in a new training run. Return the step that it begins with, its losses, and the seconds
-    of reading, or your error."""
+    """Continue from your checkpoint in a new training run.
+
+    Return the step that it begins with, its losses, and the seconds of reading, or your error.
+    """
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -152,8 +168,10 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """Return the largest difference from the training run that never stopped, over the steps of both, or None if they share no
-    step."""
+    """Return the largest difference from the losses of the run that never stopped, over the steps of both runs.
+
+    Return None if they have no step in common.
+    """
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 
@@ -221,7 +239,7 @@ if rank == 0:
                                         "bytes": "bytes"})  # fmt: skip
     bench.say_table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
-    say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
+    say(f"with only the weights restored, the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":
         say("the folder is a tmpfs, which is in memory: the times say nothing about a disk")
     path = bench.write_metrics("distributed_checkpoints/1", device, world_size=size, seed=SEED, metrics=metrics)

@@ -1,7 +1,7 @@
-"""Estimate the peak memory of a training run from shapes: by a step with fake tensors, which have a size but no memory.
+"""Estimate the peak memory of a training run from shapes, with fake tensors, which have a size but no memory.
 
-FakeTensorMode runs training without its data; MemTracker adds up what tensors would take, by purpose. Both are parts of
-torch that may be removed: if they are missing, there is no estimate.
+FakeTensorMode runs training without its data. MemTracker adds up the memory of the tensors by purpose. If a version of torch no
+longer has these two parts, there is no estimate.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Estimate:
 
 
 def estimate(shape: Shape, technique: Technique) -> Estimate | None:
-    """Return the peak of a step of that technique, once the optimizer has its moments, or None if torch cannot say."""
+    """Return the peak of a step of that technique after the optimizer has created its moments, or None if torch cannot estimate
+    it."""
     if MISSING:
         return None
     device = torch.device("cpu")
@@ -76,18 +77,20 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
 
 
 def scale(estimate_of_batch: Estimate, batch: int, to: int) -> Estimate:
-    """Return the estimate for another batch: activations are proportional to it."""
+    """Return the estimate for another batch size, to which the activations are proportional."""
     return replace(estimate_of_batch, activations=estimate_of_batch.activations * to // batch)
 
 
 def find_largest_batch(estimate_of_batch: Estimate, batch: int, room: int) -> int:
-    """Return the most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them, or 0 if
-    none fits."""
+    """Return the most sequences whose step takes at most `room` bytes, or 0 if none fits.
+
+    Start from the estimate for `batch` sequences.
+    """
     return max(0, (room - estimate_of_batch.constant_part) * batch // estimate_of_batch.activations)
 
 
 def room_on(name: str) -> int:
-    """Return the bytes that the GPU of that short name has for tensors: a T4 of 16 GB has 14.6 GiB."""
+    """Return the bytes for tensors on the GPU with that short name: a T4 of 16 GB has 14.6 GiB."""
     gpu = gpus.find(GPUS[name])
     if gpu is None:
         raise KeyError(f"{GPUS[name]} is not in gpus.json")
@@ -95,19 +98,19 @@ def room_on(name: str) -> int:
 
 
 def find_gpu(size: int) -> str:
-    """Return the GPU with the least memory that holds that many bytes, or "none"."""
+    """Return the GPU with the least memory that is enough for that many bytes, or "none"."""
     rooms = sorted((room_on(name), name) for name in GPUS)
     return next((name for room, name in rooms if size <= room), "none")
 
 
 def plan_large() -> dict[bool, Estimate] | None:
-    """Return the estimates for LARGE, without and with every block checkpointed."""
+    """Return the estimates for LARGE, first without checkpointing, then with every block checkpointed."""
     estimates = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
     return {key: row for key, row in estimates.items() if row} or None
 
 
 def list_rows(estimates: dict[bool, Estimate]) -> list[dict[str, object]]:
-    """Return, for the record, the memory of LARGE at each of BATCHES, in GiB, and the smallest GPU for it."""
+    """Return LARGE's memory in GiB at each of BATCHES, and the smallest GPU for it."""
     rows: list[dict[str, object]] = []
     for checkpointing, of_one in estimates.items():
         for batch in BATCHES:

@@ -1,6 +1,6 @@
 """A training run that loses a worker, restarts from its last whole checkpoint, and ends as if nothing had happened.
 
-You will learn    what torchrun does when a rank dies; what a checkpoint has to hold; which one is whole; how often to save
+You will learn    what torchrun does when a rank dies; what a checkpoint has to contain; which one is whole; how often to save
 You will produce  the losses of every life, step by step, and those of a run that never crashed; what the crash cost
 Run it            torchrun --nproc-per-node=2 --max-restarts=2 fault_tolerance.py --steps 20 --crash-at 13 --step-s 0.05 \\
                            --save-s 0.1 --mtbf-s 1.25
@@ -41,17 +41,25 @@ CRASH_CODE = 9
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training run that loses a worker and continues")
-parser.add_argument("--steps", type=int, default=200, help="steps of the training run")
-parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; +1 in each life")
-parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one if there are fewer")
-parser.add_argument("--crashes", type=int, default=1, help="number of lives in which it does so")
-parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to save_every")
-parser.add_argument("--step-s", type=float, default=0.2, help="a step's least time; 0: as long as it takes")
-parser.add_argument("--save-s", type=float, default=2.0, help="a save's least time; 0: as long as it takes")
-parser.add_argument("--width", type=int, default=256, help="width of the model, a multiple of 4")
-parser.add_argument("--layers", type=int, default=4, help="layers of the model")
-parser.add_argument("--folder", default="", help="checkpoint folder that all nodes share; empty: /shared, or this folder")
-parser.add_argument("--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load whatever `latest` names")
+parser.add_argument("--steps", type=int, default=200, help="number of training steps")
+parser.add_argument(
+    "--crash-at", type=int, default=130, help="a rank ends itself after this step; in each later life, one step later"
+)
+parser.add_argument(
+    "--crash-rank", type=int, default=1, help="the rank that ends itself; the last rank if there are fewer ranks"
+)
+parser.add_argument("--crashes", type=int, default=1, help="number of lives in which a rank ends itself")
+parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to your save_every")
+parser.add_argument("--step-s", type=float, default=0.2, help="minimum time of a step; 0 sets no minimum")
+parser.add_argument("--save-s", type=float, default=2.0, help="minimum time of a save; 0 sets no minimum")
+parser.add_argument("--width", type=int, default=256, help="width of the transformer; a multiple of 4")
+parser.add_argument("--layers", type=int, default=4, help="layers of the transformer")
+parser.add_argument(
+    "--folder", default="", help="folder shared by all nodes; by default /shared if it is mounted, else this folder"
+)
+parser.add_argument(
+    "--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load what your latest returns, whole or not"
+)
 args = parser.parse_args()
 if min(args.steps, args.crash_at, args.layers, args.width // 4) < 1 or args.width % 4 or min(args.crashes, args.crash_rank) < 0:
     parser.error("--steps, --crash-at and --layers must be at least 1, --width a multiple of 4, --crashes at least 0")
@@ -78,11 +86,11 @@ def agree(value: object) -> object:
 
 
 def open_folder() -> Path:
-    """Return the folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier run is
-    left.
+    """Return the folder that all ranks and all lives share. The first life empties the folder, to remove an earlier run's
+    files.
 
-    A life is a later one if torchrun says so, or if it began under the same id (--rdzv-id): torchrun does not count a change
-    of the number of nodes as a restart.
+    A life is a later one if torchrun says so, or if it began under the same id (--rdzv-id), because torchrun does not count a
+    change of the number of nodes as a restart.
     """
     root, training = checkpoints.choose_root(world, args.folder), os.environ.get("TORCHELASTIC_RUN_ID", "none")
     if rank == 0:
@@ -108,7 +116,7 @@ def read_notes(name: str) -> list[dict[str, object]]:
 
 
 def take(seconds: float, start: float) -> None:
-    """Wait until `seconds` have passed since `start`: a small model takes hardly any time, but times should be realistic."""
+    """Wait until `seconds` have passed since `start`. A small model takes hardly any time, but times should be realistic."""
     time.sleep(max(0.0, seconds - (time.perf_counter() - start)))
 
 
@@ -124,13 +132,13 @@ def build() -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def choose_batch(step: int) -> torch.Tensor:
-    """Return this rank's share of the batch of a step: the same sequences in every life, however many ranks share them."""
+    """Return this rank's share of a step's batch. Each life uses the same sequences, however many ranks share them."""
     source = torch.Generator().manual_seed(SEED + step)
     return text[torch.randint(len(text), (BATCH,), generator=source)].chunk(size)[rank]
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """Take one step, and return the loss of all ranks' sequences before it."""
+    """Take one step, and return the mean loss over all ranks' sequences before that step."""
     start, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -143,13 +151,13 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) ->
 
 
 def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, object]:
-    """Return everything that the next step depends on: weights, moments and the step's number, which seeds the batch."""
+    """Return the state that determines the next step: weights, moments, and the step's number, which seeds the batch."""
     weights, moments = get_state_dict(model, optimizer)
     return {"model": weights, "optimizer": moments, "step": step}
 
 
 def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoint: Path) -> float:
-    """Write a checkpoint: every rank writes its slices, and `.metadata` comes last. Return the seconds that it took."""
+    """Write a checkpoint, and return how many seconds that took. Every rank writes its slices, and `.metadata` comes last."""
     start = time.perf_counter()
     checkpoints.save(collect_state(model, optimizer, step), checkpoint, saving)
     took_s = time.perf_counter() - start
@@ -158,7 +166,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoi
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, even one of another number of ranks, and return its step."""
+    """Fill model and optimizer from a checkpoint, even if another number of ranks saved it, and return its step."""
     state = collect_state(model, optimizer, 0)
     checkpoints.load(state, checkpoint, saving)
     set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
@@ -167,10 +175,10 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -
 
 # --- your part, and what the script does if it is wrong ---------------------------------------------------------------------
 def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Return the checkpoint from which this life begins, whether `latest` returned one that is not whole, and the error it
-    raised, if any.
+    """Return the checkpoint from which this life begins, whether `latest` chose one that is not whole, and the error of
+    `latest`.
 
-    No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
+    No life can load a checkpoint that was cut off. The script then takes the newest whole one instead.
     """
     fault, choice = None, None
     try:
@@ -256,7 +264,8 @@ world.wait_for_all()
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
-    """Describe each life: where it began, how soon its first step was done, where it ended, and what the next one repeated."""
+    """Describe each life: where it began, how soon its first step was done, where it ended, and which steps the next life
+    repeated."""
     rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
     for noted in lives:
         own_losses = [row for row in every_loss if row["life"] == noted["life"]]
@@ -271,7 +280,7 @@ def describe_lives() -> list[dict[str, object]]:
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """Return how far the losses are from those of the run without a crash, and how far those of repeated steps differ."""
+    """Return how far the losses differ from those of the run without a crash, and from each other in repeated steps."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:
@@ -282,7 +291,10 @@ def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
 
 
 def weigh_interval(owner: str, steps: int) -> dict[str, object]:
-    """Return the cost of an interval between saves in percent: the time of the saves, and half an interval for each failure."""
+    """Return the cost of an interval between saves in percent.
+
+    The cost is the time of the saves, plus half an interval for each failure.
+    """
     seconds = steps * facts["step_s"]
     saving, losing = 100 * facts["cost_s"] / seconds, 100 * seconds / 2 / args.mtbf_s
     return {"whose": owner, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}

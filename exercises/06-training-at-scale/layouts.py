@@ -1,4 +1,4 @@
-"""A transformer trained on a mesh of ranks, as copies (dp) of stages (pp) of slices (tp), compared with one process.
+"""Train a transformer on a mesh of ranks, as copies (dp) of stages (pp) of slices (tp), and compare it with one process.
 
     world = ranks.join()
     shape = Shape(layers=4, width=64, heads=4, length=32, batch_size=16, micro_batches=4, steps=4)
@@ -6,7 +6,8 @@
     result = run_layout(world, Layout(dp=2, pp=2, tp=2), shape, alone)
     result.losses, alone.losses                 # equal except for rounding
 
-Every rank makes each call. On CPUs call `torch.set_num_threads(1)` first: then a rank's processor time is its computing time.
+Every rank makes each call. On CPUs, call `torch.set_num_threads(1)` first, so that a rank's processor time is its computing
+time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Prepare = Callable[[Stage, DeviceMesh], None]
 
 @dataclass(frozen=True)
 class Reference:
-    """The results of one process: the loss of each step, its weights at the end by name, the seconds of a warm step."""
+    """The results of one process: the loss of each step, its final weights by name, and the seconds of a warm step."""
 
     losses: list[float]
     weights: dict[str, torch.Tensor]
@@ -64,12 +65,12 @@ def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim.Optimizer:
-    """Return the optimizer, the same for the whole model and for a stage."""
+    """Return the optimizer. The whole model and a stage use the same kind."""
     return torch.optim.SGD(weights, lr=shape.rate, momentum=0.9, foreach=False)
 
 
 def train_alone(world: ranks.World, shape: Shape) -> Reference:
-    """Train the whole model on rank 0, while the others wait without using a core, and give all ranks the results."""
+    """Train the whole model on rank 0, and give all ranks the results. The other ranks wait without using a core."""
     model, losses, seconds = shape.build().to(world.device), torch.zeros(shape.steps, dtype=torch.float64), []
     if world.rank == 0:
         optimizer = make_optimizer(model.parameters(), shape)
@@ -95,8 +96,10 @@ def _step_alone(model: nn.Module, optimizer: torch.optim.Optimizer, text: torch.
 
 
 def average_over_copies(weights: Iterable[nn.Parameter], copies: DeviceMesh) -> None:
-    """Average all gradients in one all_reduce among ranks that hold the same slice. A library that shards over dp does so
-    itself."""
+    """Average all gradients in one all_reduce among ranks with the same slice.
+
+    A library that shards over dp averages them itself.
+    """
     if copies.size() == 1:
         return
     names = [weight.device_mesh.mesh_dim_names or () if isinstance(weight, DTensor) else () for weight in weights]
@@ -119,9 +122,11 @@ def run_layout(
     mesh: torch.Tensor | None = None,
     prepare: Prepare | None = None,
 ) -> LayoutResult:
-    """Train with that layout, and compare with one process. `mesh` has the rank at each place (dp, pp, tp); without it, ranks
-    are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained, for example by
-    checkpointing or fully_shard over mesh["dp"].
+    """Train with that layout, and compare the result with one process.
+
+    `mesh` has the rank at each place (dp, pp, tp). Without it, ranks are counted as in `lay_out`.
+    `prepare(stage, mesh)` may change this rank's stage before training, for example by checkpointing or by fully_shard over
+    mesh["dp"].
 
     Raises ValueError if the layout needs another number of ranks, or does not suit this training run (`Shape.find_problem`).
     """
@@ -150,7 +155,7 @@ def run_layout(
 
 
 class _Training:
-    """This rank's share of a training run on a mesh, step by step."""
+    """This rank's share of a training run on a mesh."""
 
     def __init__(self, world: ranks.World, layout: Layout, shape: Shape, mesh: DeviceMesh, stage: Stage) -> None:
         self.world, self.layout, self.shape, self.mesh, self.stage = world, layout, shape, mesh, stage
@@ -166,7 +171,7 @@ class _Training:
         self._pipeline = schedule(pipeline_stage, shape.micro_batches, loss_fn=loss_of)
 
     def take(self, step: int) -> None:
-        """Take one step; the times of the first two are not kept."""
+        """Take one step. The times of the first two steps are not kept."""
         text = self.shape.draw_batch(step).to(self.world.device)
         own_text = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
         self.world.wait_for_all()
@@ -192,13 +197,15 @@ class _Training:
         self._losses.append(mean)
 
     def average_losses(self) -> list[float]:
-        """Return the loss of each step over all copies, on every rank. All slices of a last stage have it."""
+        """Return on every rank the loss of each step, averaged over all copies. All slices of a last stage have it."""
         total = self.world.reduce(torch.stack(self._losses), dist.ReduceOp.SUM)
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
     def time_messages(self) -> dict[str, float]:
-        """Return the slowest rank's milliseconds for all messages of a step, by dimension. They are repeated with nothing else
-        running."""
+        """Return the slowest rank's milliseconds for all messages of a step, by dimension.
+
+        The messages are repeated with nothing else running.
+        """
         device, mesh, sizes = self.world.device, self.mesh, self.message_bytes
         piece = torch.zeros(
             self.shape.batch_size // self.layout.dp // self.shape.micro_batches * self.shape.length * self.shape.width,

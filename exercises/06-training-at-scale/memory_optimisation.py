@@ -1,7 +1,7 @@
 """Memory optimisation: a training run that does not fit, what each technique saves, and a step of yours that fits.
 
 You will learn    where the memory of training goes, what a step can save, what that costs, and what cannot be saved
-You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a model that is not run
+You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a large model
 Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
                   python memory_optimisation.py                                                                   (a GPU)
 Your part         predict the floor; then change `step` in my_step.py, so that it fits
@@ -32,13 +32,22 @@ SIMULATED_MIB, ENDLESS = 32, 1 << 44  # the default device of the exercise; one 
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="the memory of training, technique by technique")
-parser.add_argument("--budget-mib", type=int, default=0, help="memory of the device for your step; 0: all that the GPU has")
+parser.add_argument(
+    "--budget-mib",
+    type=int,
+    default=0,
+    help="MiB of memory of the device on which your step runs; 0 means all memory of the GPU",
+)
 parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=1536, help="numbers per token between layers, a multiple of 32")
-parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
-parser.add_argument("--batch-size", type=int, default=16, help="sequences of a step")
-parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first one is not measured")
-parser.add_argument("--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU whose largest batch is estimated")
+parser.add_argument(
+    "--width", type=int, default=1536, help="numbers that represent a token between two layers; a multiple of 32"
+)
+parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence")
+parser.add_argument("--batch-size", type=int, default=16, help="sequences in a step")
+parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first step is not measured")
+parser.add_argument(
+    "--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU for which the largest batch is estimated"
+)
 args = parser.parse_args()
 if args.width < 32 or args.width % 32:
     parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is not")
@@ -65,7 +74,7 @@ def mib(size: int | None) -> float | None:
 
 
 def run_menu() -> list[tuple[Technique, Measurement]]:
-    """Run every technique on a simulated device that is never full, or on a GPU, in the memory that it has."""
+    """Run every technique on a simulated device that is never full, or on a GPU with its own memory."""
     results = []
     for technique in MENU:
         step = functools.partial(train, technique)
@@ -80,7 +89,7 @@ def run_menu() -> list[tuple[Technique, Measurement]]:
 
 
 def make_row(technique: Technique, measurement: Measurement, reference: Measurement) -> dict:
-    """Return one row of the menu for the record. Values that were not measured because memory ran out are null."""
+    """Return one row of the menu for the record. If memory ran out, the values that could not be measured are null."""
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
@@ -93,7 +102,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """Run the learner's step on a device of the exercise's size, and return its row, and its error unless memory ran out."""
+    """Run the learner's step on a device of the exercise's size. Return its row and, unless memory ran out, its error."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:
@@ -111,7 +120,7 @@ def run_yours() -> tuple[Measurement | None, str | None]:
 
 
 def record_snapshot(word: str) -> None:
-    """Start to record every allocation on the GPU, or stop and write the file that pytorch.org/memory_viz draws."""
+    """Start to record every GPU allocation, or stop and write the file for pytorch.org/memory_viz."""
     record = getattr(torch.cuda.memory, "_record_memory_history", None)
     dump = getattr(torch.cuda.memory, "_dump_snapshot", None)
     if not (record and dump):
@@ -128,7 +137,7 @@ def call_yours(model, batch, optimizer, device, _enter) -> object:
 
 
 def leaves_room(reference: Measurement, plain_peak: int) -> bool:
-    """Return whether 0.3 of the plain peak can be reached at all: the optimizer needs the floor and a copy of the weights."""
+    """Return whether 0.3 of the plain peak is possible. The optimizer needs the floor and a copy of the weights."""
     return 1.25 * reference.held <= 0.28 * plain_peak
 
 

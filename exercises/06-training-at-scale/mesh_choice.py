@@ -1,4 +1,4 @@
-"""The results of a learner's my_mesh.py: the place of each rank, the groups, and the bytes between nodes."""
+"""Get the results of a learner's my_mesh.py: the place of each rank, the groups, and the bytes between nodes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ LIMIT_S = 5.0
 
 
 class Choice:
-    """Calls my_mesh.py. `broken` is its error, or "" if it had none; a function that is not written yet is not an error.
+    """Calls my_mesh.py. `broken` is its error, or "" without one; an unwritten function is not an error.
 
-    Call it on one rank, and send the results to the others: a learner's code may return something else in another call.
+    Use it on one rank only, and send the results to the others, because a learner's code may return something else at another
+    call.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class Choice:
         self.order = tuple(order)
 
     def place_ranks(self, layout: Layout) -> torch.Tensor | None:
-        """Return the rank at each place (dp, pp, tp), by the learner's `coordinates`, or None if it is not written, or wrong.
+        """Return the rank at each place (dp, pp, tp), by the learner's `coordinates`, or None if it is not written or wrong.
 
         A place that differs from `order` counts as wrong: stages whose rank numbers decrease would wait for ever.
         """
@@ -49,7 +50,7 @@ class Choice:
         return mesh
 
     def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
-        """Return how many groups of the mesh the learner's `groups` does not return, or None if it is not written, or fails."""
+        """Return how many groups of the mesh are missing in the learner's `groups`, or None if it is not written or fails."""
         missing = 0
         for axis, name in enumerate(DIMENSIONS):
             answer = self._ask(
@@ -62,8 +63,10 @@ class Choice:
         return missing
 
     def predict_bytes(self, layout: Layout, ranks_per_node: int, message_bytes: Sequence[MessageBytes]) -> float | None:
-        """Return the result of the learner's `cross_node_bytes` if a rank of each stage sends that, or None if there is
-        none."""
+        """Return the result of the learner's `cross_node_bytes`, or None if there is none.
+
+        `message_bytes` is what a rank of each stage sends.
+        """
         by_stage = {name: [row[name] for row in message_bytes] for name in ("dp", "tp")}
         by_kind = {**by_stage, "pp": message_bytes[0]["pp forward"]}
         return self._ask(lambda: float(self._module.cross_node_bytes(_sizes(layout), self.order, ranks_per_node, by_kind)))

@@ -1,4 +1,4 @@
-"""A transformer in stages and slices: which rank holds what, on a mesh of copies (dp), stages (pp) and slices (tp)."""
+"""A transformer in stages and slices, with the share of each rank on a mesh of copies (dp), stages (pp) and slices (tp)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Layout:
         return self.dp * self.pp * self.tp
 
     def __str__(self) -> str:
-        """Return the layout as `parse` reads it."""
+        """Return the layout in the form that `parse` reads."""
         return f"{self.dp}x{self.pp}x{self.tp}"
 
     @staticmethod
@@ -48,7 +48,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Shape:
-    """The model and its training, which are the same in every layout. `batch_size` counts all copies' sequences of a step."""
+    """The model and its training, which are the same in every layout. `batch_size` counts the sequences of all copies in a
+    step."""
 
     layers: int
     width: int
@@ -71,7 +72,7 @@ class Shape:
         return counting_text(self.batch_size, self.length, VOCABULARY, source)
 
     def share_layers(self, stages: int, stage: int) -> range:
-        """Return the layers of one of that many stages; the shares differ by at most one layer."""
+        """Return the layers of one of that many stages. The shares differ by at most one layer."""
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
@@ -89,7 +90,7 @@ class Shape:
 
 
 class Stage(nn.Module):
-    """Some layers of the model, under the same names; the first stage has the embeddings, the last one the scores."""
+    """Some layers of the model, under the same names. The first stage also has the embeddings, and the last one the scores."""
 
     def __init__(self, model: Transformer, share: range, *, first: bool, last: bool) -> None:
         super().__init__()
@@ -101,7 +102,7 @@ class Stage(nn.Module):
         self.first, self.last = first, last
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Turn tokens, or the output of the previous stage, into the input of the next stage, or into scores."""
+        """Turn tokens, or the previous stage's output, into the next stage's input or into scores."""
         x = self.token(x) + self.place if self.first else x
         for block in self.blocks.values():
             x = block(x)
@@ -109,15 +110,17 @@ class Stage(nn.Module):
 
 
 def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
-    """Return the rank at each place (dp, pp, tp), where ranks are counted with the last dimension of `order` varying
-    fastest."""
+    """Return the rank at each place (dp, pp, tp). Ranks are counted with the last dimension of `order` varying fastest."""
     sizes = [getattr(layout, name) for name in order]
     return torch.arange(layout.size).view(sizes).permute([order.index(name) for name in DIMENSIONS])
 
 
 def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
-    """Return how many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers except 6 w: the
-    norms, and the biases that are added after a sum."""
+    """Return how many numbers a rank of that stage holds.
+
+    A layer has 12 w * w + 13 w numbers. tp divides all of them except 6 w: the norms, and the biases that are added after a
+    sum.
+    """
     width = shape.width
     numbers = len(shape.share_layers(layout.pp, stage)) * ((12 * width**2 + 7 * width) // layout.tp + 6 * width)
     numbers += (VOCABULARY + shape.length) * width if stage == 0 else 0
@@ -125,7 +128,7 @@ def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
 
 
 def build_stage(shape: Shape, layout: Layout, mesh: DeviceMesh, device: torch.device) -> Stage:
-    """Return this rank's slices of this rank's layers of the model."""
+    """Return this rank's slices of this rank's layers."""
     number = mesh["pp"].get_local_rank()
     first, last = number == 0, number == layout.pp - 1
     stage = Stage(shape.build(), shape.share_layers(layout.pp, number), first=first, last=last).to(device)

@@ -15,7 +15,7 @@ from mesh_traffic import NUMBER, MessageBytes, price_by_dimension
 
 
 def suggest_layouts(size: int, shape: Shape, maximum: int = 3) -> list[Layout]:
-    """Return a few layouts for that many ranks: the most even one, then those that favour tp, dp and pp."""
+    """Return a few layouts for that many ranks: the most even one, then layouts that favour tp, dp and pp."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     layouts = [Layout(*sizes) for sizes in itertools.product(divisors, repeat=3) if math.prod(sizes) == size]
     possible = sorted((layout for layout in layouts if not shape.find_problem(layout)), key=_evenness)
@@ -33,13 +33,15 @@ def _leans(layout: Layout, dimension: str) -> bool:
 
 
 def parse_layouts(text: str) -> list[Layout]:
-    """Read `2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is not a layout."""
+    """Read `2x2x2,1x2x4` as layouts, and `auto` as none. Raises ValueError with a word that is not a layout."""
     return [] if text.strip() == "auto" else [Layout.parse(word) for word in text.split(",")]
 
 
 def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], list[str]]:
-    """Return the layouts that were asked for (`auto`: `suggest_layouts`) and are possible with that many ranks, and a sentence
-    for each that is not possible."""
+    """Return the requested layouts that are possible with that many ranks (`auto`: those of `suggest_layouts`).
+
+    Also return a sentence for each layout that is not possible.
+    """
     if text.strip() == "auto":
         return suggest_layouts(size, shape), []
     layouts, rejections = [], []
@@ -53,7 +55,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
 
 
 def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
-    """Return why nothing can be trained, and what to type, or None if there is a layout."""
+    """Return why nothing can be trained, and what to type, or None if a layout is possible."""
     if size < 2:
         return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     if layouts:
@@ -64,7 +66,7 @@ def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int
 
 
 def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
-    """Return the place of each rank: its node, and its coordinates in a mesh that has the rank at each (dp, pp, tp)."""
+    """Return the place of each rank: its node and its coordinates. `mesh` has the rank at each (dp, pp, tp)."""
     at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}
     return [{"rank": rank, "node": nodes[rank], **dict(zip(DIMENSIONS, at[rank], strict=True))} for rank in sorted(at)]
 
@@ -82,7 +84,7 @@ def count_spread_groups(mesh: torch.Tensor, nodes: Sequence[str], dimension: str
 
 
 def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
-    """Return the grid by node, as text: a line for each rank of a node with its coordinates."""
+    """Return the mesh as text, node by node, with a line for each rank."""
     lines = [title]
     for node in dict.fromkeys(nodes):
         node_places = [place for place in list_places(mesh, nodes) if place["node"] == node]
@@ -101,8 +103,10 @@ def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
 def summarise(
     result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
 ) -> dict[str, object]:
-    """Describe a layout in one row: whether it trains as one process does, what it sends, and where its time goes. Bytes are
-    those of the rank with the most, and times are those of the slowest rank."""
+    """Describe a layout in one row: whether it trains as one process does, what it sends, and where its time goes.
+
+    Bytes are those of the rank with the most, and times are those of the slowest rank.
+    """
     crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
     replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)
     share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones
@@ -128,7 +132,7 @@ def _count_bytes(sizes: MessageBytes, dimension: str) -> int:
 
 
 def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str]) -> dict[str, int]:
-    """Return the error of the formulas on the worst rank, and how many layers a copy holds more than once or not at all."""
+    """Return the formulas' error on the worst rank, and how many layers a copy holds more than once or not at all."""
     pairs = zip(result.message_bytes, result.formula_bytes, strict=True)
     stages = [count_weights(shape, layout, place["pp"]) for place in list_places(result.mesh, nodes)]
     layers_held = [layer for layers in result.layers for layer in layers]
@@ -140,9 +144,11 @@ def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Se
 
 
 def _take_apart(result: LayoutResult, *, on_gpu: bool) -> dict[str, float]:
-    """Return the milliseconds of each part of a step alone: what the busiest stage computes, the pipeline's bubble (from busy
-    times), and all messages of each dimension. On a GPU the time of a stage contains the sums of its slices, which are
-    subtracted."""
+    """Return the milliseconds of each part of a step.
+
+    The parts are the busiest stage's computing, the pipeline's bubble (from busy times), and each dimension's messages. On a
+    GPU, the time of a stage contains the sums of its slices, which are subtracted.
+    """
     busiest = 1e3 * max(sum(piece.seconds for piece in pieces) for pieces in result.pieces)
     whole = 1e3 * bubble.replay(result.pieces)
     computing = max(0.0, busiest - result.message_ms["tp"]) if on_gpu else busiest

@@ -1,7 +1,7 @@
-"""The messages of the ranks of a mesh in one step: counted where every message passes, and by formula.
+"""Count the messages of a mesh's ranks in one step, where every message passes, and compute them by formula.
 
-Bytes are those that a rank passes to all_reduce, or sends to a neighbour. What crosses between nodes follows from them and
-from where each rank is: `price_by_dimension`.
+Bytes are those that a rank passes to all_reduce, or sends to a neighbour. The bytes between nodes follow from these bytes and
+from the node of each rank: see `price_by_dimension`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEMBERS: dict[str, tuple[int, ...]] = {}
 
 
 class Traffic(TorchDispatchMode):
-    """Counts, inside a `with`, the bytes of each message of this rank, by the dimension of the mesh whose group it goes to."""
+    """Counts, inside a `with`, the bytes of each message of this rank, by the mesh dimension whose group it goes to."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         super().__init__()
@@ -67,8 +67,9 @@ class Traffic(TorchDispatchMode):
 def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
     """Return the bytes that a rank of that stage sends in a step, by formula.
 
-    tp: 4 sums per layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: activations
-    of its copy's whole share to the next stage, and as many gradients to the previous one. dp: the gradients of its weights.
+    tp: 4 sums per layer and micro-batch (two forward, two backward), each with the micro-batch's activations.
+    pp: activations of its copy's whole share to the next stage, and as many gradients to the previous one.
+    dp: the gradients of its weights.
     """
     activations = NUMBER * shape.batch_size // layout.dp * shape.length * shape.width
     return {
@@ -83,8 +84,9 @@ def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBy
 def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_bytes: Sequence[MessageBytes]) -> dict[str, int]:
     """Return the bytes that cross from one node to another in a step, by dimension.
 
-    `mesh` has the rank at each place (dp, pp, tp), `nodes` the node of each rank, `message_bytes` what each rank sends. An
-    all_reduce of n ranks passes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes.
+    `mesh` has the rank at each place (dp, pp, tp), `nodes` the node of each rank, and `message_bytes` the bytes that each rank
+    sends. An all_reduce of n ranks passes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the
+    bytes.
     """
     crossing = dict.fromkeys(DIMENSIONS, 0)
     for axis, name in enumerate(DIMENSIONS):

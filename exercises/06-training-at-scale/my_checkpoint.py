@@ -1,4 +1,4 @@
-"""Your part of 6.4: what a checkpoint must hold, and how training continues from it as if it had never stopped.
+"""Your part of 6.4: what a checkpoint must contain, and how training continues from it as if it had never stopped.
 
 You will learn    what the state of training is in addition to the weights; how it is saved in slices, and read by fewer ranks
 You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
@@ -19,22 +19,22 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
     """Return everything that training needs to continue, under the keys "model", "optimizer", "step" and "generator".
 
-    `model` was sharded by FSDP: its parameters are DTensors, each with this rank's slice. `optimizer` is an AdamW over them,
-    which has its moments in slices, too; before its first step it has none yet. `step` is how many steps are done.
-    `generator` draws the batches.
+    `model` was sharded by FSDP: its parameters are DTensors, each with this rank's slice. `optimizer` is an AdamW over them.
+    Its moments are in slices, too, but do not exist before its first step. `step` is how many steps are done. `generator` draws
+    the batches.
 
-    Every rank of the model calls it: before a save, and before a load, on a new training, to say what to read. Return tensors
-    as they are, in slices: torch.distributed.checkpoint writes each rank's own, and loads into these very tensors. Any other
-    value is written as it is, and after a load the dictionary holds the value that was read.
+    Every rank of the model calls it before a save. Every rank also calls it before a load, on a new training, to say what to
+    read. Return tensors as they are, in slices: torch.distributed.checkpoint writes each rank's own slices, and loads into
+    these very tensors. Other values are written as they are; after a load, the dictionary contains the values that were read.
     """
     return {"model": get_model_state_dict(model)}
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
-    """Put `saved` into the training, and return how many steps it has done: the number of the next one, counted from 0.
+    """Put `saved` into the training, and return how many steps it has done: the number of the next step, counted from 0.
 
-    `saved` is what `state` returned for this new training, after the load. `model`, `optimizer` and `generator` themselves must
-    change: the training continues with them.
+    `saved` is the dictionary that `state` returned for this new training, after the load. Change `model`, `optimizer` and
+    `generator` themselves, because the training continues with them.
     """
     set_model_state_dict(model, saved["model"])
     return 0

@@ -20,8 +20,8 @@ As delivered, dp varies fastest: ranks 0 and 1 hold the same slice of two copies
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
     """Return where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to the size of that dimension - 1.
 
-    Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; after its last value it
-    begins at 0 again, and the dimension before it goes up by 1.
+    Ranks are numbered from 0. From one rank to the next, the coordinate of the last dimension of `order` goes up by 1. After
+    its last value, it begins at 0 again, and the coordinate of the dimension before goes up by 1.
     """
     raise NotImplementedError("coordinates: what is left of a rank number once the fastest dimension is removed?")
 
@@ -38,8 +38,8 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
     """Return the bytes that go from one node to another in a step, in all groups of all three dimensions together.
 
-    Ranks 0 to `ranks_per_node` - 1 are on the first node, the same number on the second, and so on. What a rank sends in a
-    step depends on its stage, which is its coordinate of "pp", and is given as
+    Ranks 0 to `ranks_per_node` - 1 are on the first node, the same number on the second, and so on. How much a rank sends in a
+    step depends on its stage, which is its coordinate of "pp":
 
     - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it passes to the all_reduces of its group. An
       all_reduce of b bytes among n ranks goes round a ring: each rank sends 2 (n - 1) / n of b to the next one of its group,

@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the checkpoint to continue from: the whole one of the latest step in `folder`, or None if there is none.
+    """Return the checkpoint to continue from: the latest whole one in `folder`, or None if there is none.
 
     A checkpoint is a folder named after its step: `step_000010`, and `step_1000000` after a million. Every rank writes a file
-    into it; when all have, `.metadata` is written there, first under another name, and then renamed. `folder` may contain
-    other things, too. In the first life of a training run, `folder` may not even exist.
+    into it. When all have done so, `.metadata` is written there under another name and then renamed. `folder` may contain other
+    things, too. In the first life of a training run, `folder` may not even exist.
     """
     folders = sorted(folder.glob("step_*"))
     return folders[-1] if folders else None
@@ -26,7 +26,7 @@ def latest(folder: Path) -> Path | None:
 def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:
     """Return the number of steps after which the next checkpoint is saved, at least 1.
 
-    A save takes `cost_s` seconds, a step `step_s`; the training loses a worker every `mtbf_s` seconds on average (the mean
-    time between failures). Each save takes time, and a crash loses the work since the last save.
+    A save takes `cost_s` seconds, and a step takes `step_s`. The training loses a worker every `mtbf_s` seconds on average (the
+    mean time between failures). Each save takes time, and a crash loses the work since the last save.
     """
     return 1

@@ -16,8 +16,8 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 class ShardedAdamW:
     """AdamW over all ranks of the default process group. Every rank creates one, with the same parameters and settings.
 
-    Between two steps a rank's optimizer keeps at most four numbers for each parameter in its own share, which is 1/n of all,
-    rounded up. Whole tensors exist only inside `step`.
+    Between two steps, a rank's optimizer keeps at most four numbers for each parameter in its own share. A share is 1/n of all
+    parameters, rounded up. Whole tensors exist only inside `step`.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class ShardedAdamW:
     def step(self) -> None:
         """Change all parameters in place, as AdamW would with the mean of all ranks' gradients.
 
-        Each `parameter.grad` is this rank's own: it is not averaged yet. In total a rank sends as much as an all-reduce of the
-        gradients would: a reduce-scatter of the gradients, then an all-gather of the new weights. The two functions
+        Each `parameter.grad` is this rank's own: it is not averaged yet. In total, a rank sends as much as for an all-reduce of
+        the gradients: a reduce-scatter of the gradients, then an all-gather of the new weights. The two functions
         `dist.reduce_scatter_tensor(mine, whole)` and `dist.all_gather_into_tensor(whole, mine)` take flat tensors.
         """
         raise NotImplementedError("step: whose gradients are needed for this rank's share, and who needs its new weights?")

@@ -1,4 +1,4 @@
-"""Read my_plan.yaml of 6.6: its values, the keys that are still empty, and its faults. Used by the run and the judge."""
+"""Read my_plan.yaml of 6.6: its values, its empty keys and its faults. The run and the judge use this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ MAX_NUMBER = 10**9
 
 @dataclass
 class PlanFile:
-    """The file: `values` by key (those of `ranks` as ranks.dp and so on), `empty` keys, `faults` in sentences."""
+    """The content of the file.
+
+    `values`: the values by key. The keys of `ranks` are ranks.dp and so on.
+    `empty`: the keys that are still empty.
+    `faults`: the faults, one sentence each.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
@@ -41,8 +46,10 @@ class PlanFile:
 
 
 def read_plan(document: object) -> PlanFile:
-    """Return a plan from the content of a YAML file. Unknown and missing keys, and values of a wrong type or out of range,
-    become faults."""
+    """Return a plan from the content of a YAML file.
+
+    Faults are unknown and missing keys, and values of a wrong type or out of range.
+    """
     file = PlanFile()
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")

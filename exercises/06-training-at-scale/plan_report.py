@@ -44,8 +44,10 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """Return everything that the formulas say about a plan. Values that need the time of a step are None if the GPU lacks
-    the precision, and the rank is None if no plan is valid."""
+    """Return everything that the formulas say about a plan.
+
+    Values that need the time of a step are None if the GPU lacks the precision. The rank is None if no plan is valid.
+    """
     problems, sizes, by_kind = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
@@ -67,8 +69,10 @@ def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> di
 def list_alternatives(
     work: Work, valid: list[tuple[float, Plan]], plan: Plan | None, *, is_shown: bool
 ) -> list[dict[str, Any]]:
-    """Return the valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because
-    the learner has to find such a plan."""
+    """Return the valid plans at some places of the ranking, and yours.
+
+    Unless `is_shown`, the others have only times, because the learner has to find such a plan.
+    """
     last = len(valid) - 1
     places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
     rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
@@ -87,8 +91,10 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
 
 
 def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
-    """Return the memory on the fullest GPU and how much may be filled, in GB, for plain copies with one sequence at a time and
-    for your plan."""
+    """Return the memory used on the fullest GPU and the memory that may be filled, in GB.
+
+    There is a bar for plain copies with one sequence at a time, and one for your plan.
+    """
     plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
     plans |= {"your plan": plan} if plan else {}
     return [
@@ -99,10 +105,11 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
 
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
-    """Return the plan's form on that many ranks, as close as possible: if it can, it divides what the plan divides, and leaves
-    whole what the plan leaves whole. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
+    """Return a layout of the plan's form, as close as possible, for that many ranks.
 
-    The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
+    If possible, it divides what the plan divides, and leaves whole what the plan leaves whole. The micro-batches per stage are
+    as near to the plan's number as `batch` sequences allow. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every
+    layout.
     """
     share = math.log(ranks) / math.log(max(2, plan.dp * plan.pp * plan.tp))
     candidate: tuple[float, Plan] | None = None
@@ -125,8 +132,10 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
-    """Return what the newest good runs of 6.2 and 6.3 measured, one sentence each; they are uploaded as earlier-ID-RUN.json.
-    Runs of an older version of the course, which lack these figures, are left out."""
+    """Return what the newest good runs of 6.2 and 6.3 measured, one sentence each. They are uploaded as earlier-ID-RUN.json.
+
+    Runs of an older version of the course, which lack these figures, are left out.
+    """
     rows = []
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
         for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
@@ -173,7 +182,7 @@ def list_sentences(
     lines += [f"your {row['exercise']} ({row['run']}): {row['says']}" for row in earlier]
     for exercise in ("6.2", "6.3"):
         if all(row["exercise"] != exercise for row in earlier):
-            lines.append(f"there is no run of {exercise}, only formulas. After gpucourse run {exercise} you can cite your own")
+            lines.append(f"there is no run of {exercise}, only formulas. After gpucourse run {exercise} you can cite your run")
     if paper:
         sizes = ", ".join(f"{name} {paper[name + '_gb']:.1f}" for name in (*PARTS, "total"))
         lines.append(f"your plan, on the fullest GPU: {sizes} GB")

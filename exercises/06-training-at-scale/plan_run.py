@@ -1,4 +1,7 @@
-"""The real half of 6.6: train a plan's form on these ranks, with its checkpointing and ZeRO, and compare with one process."""
+"""Train a plan's form on these ranks, with its checkpointing and ZeRO, and compare it with one process.
+
+This is the part of 6.6 that computes for real.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ MATMUL, WINDOW_S = 256, 0.3
 
 
 def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
-    """Return a function that prepares a rank's stage by the plan, before training: recomputed blocks, and shards over copies.
+    """Return a function that prepares a rank's stage for training: recomputed blocks, and shards over copies.
 
-    `attention` needs nothing: scaled_dot_product_attention keeps no matrices. ZeRO 1 shards only the optimizer, which 6.2
-    measures, and is left out.
+    `attention` needs nothing, because scaled_dot_product_attention keeps no matrices. ZeRO 1 shards only the optimizer, which
+    6.2 measures, so it is left out.
     """
 
     def prepare(stage: Stage, mesh: DeviceMesh) -> None:
@@ -53,9 +56,9 @@ def is_sharded(plan: Plan) -> bool:
 
 
 def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float) -> dict[str, Any]:
-    """Train `shape` in one process and by the plan, and compare. `flops_of_step` are the model's, for all ranks together.
+    """Train `shape` in one process and by the plan, and compare both. `flops_of_step` are those of the model on all ranks.
 
-    Every rank calls it, and gets the same result.
+    Every rank calls it and gets the same result.
     """
     single = train_alone(world, shape)
     layout = Layout(plan.dp, plan.pp, plan.tp)
@@ -79,8 +82,10 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
-    """Return the largest difference of the bytes of weights from the formula, in percent. Shards are padded to equal lengths,
-    so they may be a few percent larger."""
+    """Return the largest difference between the bytes of weights and the formula, in percent.
+
+    Shards are padded to equal lengths, so they may be a few percent larger.
+    """
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     by_formula = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
@@ -91,8 +96,10 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
-    """Return `speed` as a share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix
-    products on CPUs. An unknown share is None."""
+    """Return `speed` as a share of the speed that all ranks together can reach, or None if that speed is unknown.
+
+    On GPUs, the limit is the data sheet's (MFU). On CPUs, it is that of their own matrix products.
+    """
     if world.device.type == "cuda":
         row = gpus.find(torch.cuda.get_device_name(world.device))
         peak = row and row.peak_tflops("float32")
@@ -103,7 +110,7 @@ def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
 
 
 def measure_products(world: ranks.World) -> float:
-    """Return the FLOP/s of matrix products by all ranks together, which share the cores as in training."""
+    """Return the FLOP/s of matrix products by all ranks together. They share the cores as in training."""
     a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
     a @ b
     world.wait_for_all()

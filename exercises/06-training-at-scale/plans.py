@@ -1,7 +1,7 @@
 """Compute the memory, the bytes sent and the time of a plan for a large model, by published formulas; list all valid plans.
 
-A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is computed again, and
-into how many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
+A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is recomputed, and into how
+many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
 
 Sources of the formulas
   activations    Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", tables 1 and 2
@@ -30,8 +30,7 @@ GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions o
 
 @dataclass(frozen=True)
 class Plan:
-    """The division of the work among the GPUs. `micro_batches` is how many each copy of the model cuts its share of a step
-    into."""
+    """The division of the work among the GPUs. Each copy of the model cuts its share of a step into `micro_batches` pieces."""
 
     dp: int
     pp: int
@@ -43,18 +42,19 @@ class Plan:
     save_every: int = 0
 
     def sequences(self, work: Work) -> float:
-        """Return the sequences of one micro-batch; not a whole number if the batch cannot be divided in this way."""
+        """Return the sequences of one micro-batch. The number is not whole if the batch cannot be divided in this way."""
         return work.batch / (self.dp * self.micro_batches)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Return the bytes of one layer for each token of a micro-batch: what it keeps for backward (on average, if layers
-    differ), and what it takes temporarily while it is computed again.
+    """Return the bytes of one layer for each token of a micro-batch: those kept for backward, and those used for a while.
 
-    The terms are those of Korthikanti et al.: what is outside the slices (10 h in 16 bits), what is inside (24 h), and the
-    matrices of the attention (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence
-    parallelism). They are counted here number by number, so that 32 bits and a gated MLP are covered.
+    The layer keeps the first number of bytes, on average if layers differ. It needs the second only while it is recomputed.
+
+    The terms are those of Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
+    matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence parallelism).
+    They are counted here number by number, so that 32 bits and a gated MLP are covered.
     """
     h, masks = shape.width, 0 if shape.gated else 1
     shared_bytes = (4 * element + 2 * masks) * h
@@ -70,8 +70,10 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
 
 def memory(work: Work, plan: Plan) -> dict[str, float]:
-    """Return the bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. That GPU is in the
-    first stage, which has the most micro-batches in flight, or in the last one, which has the scores."""
+    """Return the bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total.
+
+    The fullest GPU is in the first stage, which has the most micro-batches in flight, or in the last one, which has the scores.
+    """
     return max((_sum_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
 
 
@@ -87,8 +89,10 @@ def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
 
 
 def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
-    """Return the parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers,
-    both divided by tp."""
+    """Return the parameters that one GPU of a stage holds before ZeRO.
+
+    These are its layers, and the parameters before or after all layers, both divided by tp.
+    """
     shape = work.shape
     numbers = shape.layers / plan.pp * shape.layer_parameters
     numbers += shape.first_parameters(work.length) if stage == 0 else 0
@@ -97,8 +101,10 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
 
 
 def _activations(work: Work, plan: Plan, stage: int) -> float:
-    """Return the activations under 1F1B: before it ends one micro-batch, the first stage begins one for each stage; the last
-    stage begins one."""
+    """Return the activations under 1F1B.
+
+    Before it ends one micro-batch, the first stage begins as many as there are stages. The last stage begins one.
+    """
     element = STATES[plan.precision][0]
     lasting, recomputed = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
     tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
@@ -110,11 +116,15 @@ def _activations(work: Work, plan: Plan, stage: int) -> float:
 
 # --- bytes sent ------------------------------------------------------------------------------------------------------------
 def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
-    """Return the bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its
-    size, a reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in forward and two in
-    backward; recomputing it adds one and a half, as torch stops before the last reduce_scatter, which no gradient needs.
-    Backward also gathers the inputs of the attention and of the MLP again. Between stages a GPU sends its share of the tokens.
-    ZeRO 2 and 3 send for every micro-batch."""
+    """Return the bytes that the busiest GPU sends in a step, by dimension.
+
+    An all_reduce among n sends 2 (n - 1) / n of its size. A reduce_scatter or an all_gather sends half of that.
+    tp: a sum is a reduce_scatter and an all_gather. A layer has two sums in forward and two in backward. Recomputing it adds
+    one and a half, as torch stops before the last reduce_scatter, which no gradient needs. Backward also gathers the inputs of
+    the attention and of the MLP again.
+    pp: a GPU sends its share of the tokens to the next stage.
+    dp: ZeRO 2 and 3 send for every micro-batch.
+    """
     element = STATES[plan.precision][0]
     activation = plan.sequences(work) * work.length * work.shape.width * element
     sums = SUMS[plan.checkpointing] + GATHERED_AGAIN
@@ -133,8 +143,8 @@ def bubble(plan: Plan) -> float:
 
 # --- time ------------------------------------------------------------------------------------------------------------------
 def hardware_flops(work: Work, plan: Plan) -> float:
-    """Return the operations of a step on all GPUs, including recomputation: of all layers, of every second one, or of
-    attention."""
+    """Return the operations of a step on all GPUs, including recomputation (of all layers, of every second one, or of
+    attention)."""
     tokens, shape = work.batch * work.length, work.shape
     attention = 4.0 * shape.layers * shape.width * work.length
     layers = 2.0 * shape.layers * shape.layer_parameters + attention
@@ -143,12 +153,14 @@ def hardware_flops(work: Work, plan: Plan) -> float:
 
 
 def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
-    """Return a lower bound of a step: every GPU at the peak of its data sheet, every link at its full speed, and whatever may
-    be sent while something is computed costs nothing.
+    """Return a lower bound for the time of a step. Raises ValueError if the GPU lacks the precision.
 
-    The sums of tp cannot overlap with computing, as the next product needs them, and the bubble is added to both. What backward
-    gathers again can, and so can the bytes of pp and dp: the step takes at least as long as the latter take on their link.
-    Raises ValueError if the GPU lacks the precision.
+    Every GPU computes at the peak of its data sheet, and every link has its full speed. Bytes that may be sent during computing
+    cost nothing.
+
+    The sums of tp cannot overlap with computing, because the next product needs them. The time of the sums and the bubble are
+    added. The bytes of pp and dp, and those that backward gathers again, can overlap. But the step takes at least as long as
+    the bytes of pp and dp take on their link.
     """
     peak, by_kind = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
@@ -162,8 +174,10 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
 
 
 def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> float:
-    """Return the seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. If a node holds
-    several GPUs of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
+    """Return the seconds of pp and dp on their links, with tp varying fastest, then pp, then dp.
+
+    If a node holds several GPUs of one dp group, the group's ring leaves the node once, with the network shares of all of them.
+    """
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
     joint = max(1, cluster.per_node // (plan.tp * plan.pp))
     of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * joint)
@@ -171,28 +185,33 @@ def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> fl
 
 
 def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
-    """Return model FLOPs in percent of what the GPUs could do in that time by their data sheet. Recomputation does not
-    count."""
+    """Return model FLOPs in percent of the data sheets' FLOPs in that time. Recomputation does not count."""
     peak = work.cluster.flops(plan.precision) or math.inf
     return 100 * work.shape.model_flops(work.batch * work.length, work.length) / (seconds * work.cluster.size * peak)
 
 
 def young_seconds(work: Work) -> float:
-    """Return the time between checkpoints that loses the least: sqrt(2 x seconds of a checkpoint x seconds between
-    failures)."""
+    """Return the time between checkpoints that loses the least.
+
+    The formula is sqrt(2 x seconds of a checkpoint x seconds between failures).
+    """
     saving = work.shape.parameters(work.length) * SAVED_BYTES / (work.cluster.nodes * STORAGE_GB_PER_S * 1e9)
     return math.sqrt(2 * saving * GPU_HOURS_A_FAILURE * 3600 / work.cluster.size)
 
 
 def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
-    """Return `save_every` steps, each at its lower bound, as a multiple of Young's interval; and that interval in seconds."""
+    """Return the time of `save_every` steps as a multiple of Young's interval, and that interval in seconds.
+
+    Each step counts with its lower bound.
+    """
     young = young_seconds(work)
     return plan.save_every * step_seconds(work, plan)["step"] / young, young
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------------
 def find_problems(work: Work, plan: Plan) -> dict[str, str]:
-    """Return the rules that a plan breaks, including memory, by name, each with its numbers; empty if the plan can run."""
+    """Return the rules that a plan breaks, including memory, by name, each with its numbers. If the plan can run, none is
+    returned."""
     shape, cluster = work.shape, work.cluster
     ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
     rules = {
@@ -219,8 +238,10 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
 
 
 def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
-    """Return every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first. They use
-    bf16 if the GPU has it, else fp16."""
+    """Return every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first.
+
+    The plans use bf16 if the GPU has it, else fp16.
+    """
     plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
     return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
 
@@ -231,7 +252,7 @@ def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
 
 
 def least_memory(work: Work) -> float:
-    """Return the bytes on the fullest GPU of the plan that needs the least, among those that break no other rule."""
+    """Return the bytes on the fullest GPU of the plan that needs the least, among plans that break no other rule."""
     plans = [plan for plan in _list_plans(work) if find_problems(work, plan).keys() <= {"does-not-fit"}]
     return min(memory(work, plan)["total"] for plan in plans)
 

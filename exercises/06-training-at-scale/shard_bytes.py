@@ -1,6 +1,6 @@
-"""The bytes that each rank of a divided model holds and sends: counted from tensors and collectives, and by torch's own rules.
+"""Count the bytes that each rank of a divided model holds and sends, from tensors and collectives, and by torch's own rules.
 
-A stage of ZeRO divides the optimizer's state (1), the gradients as well (2), and the weights as well (3). Sizes are in bytes.
+Stage 1 of ZeRO divides the optimizer's state, stage 2 also the gradients, and stage 3 also the weights. Sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NUMBER = 4  # bytes of a float32
 
 
 def take_local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return this rank's part of the tensor: for a DTensor, its own shard."""
+    """Return this rank's part of the tensor. For a DTensor, this is its own shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -34,10 +34,9 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """Return the bytes that a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average
-    over all ranks.
+    """Return how many times the whole tensor's bytes a rank sends in a ring for one collective, on average over all ranks.
 
-    An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
+    An all-reduce is a reduce-scatter and an all-gather. Each of them passes every part on to all ranks but one (module 3).
     """
     return (2 if kind == "all_reduce" else 1) * (ranks - 1) / ranks
 
@@ -45,9 +44,10 @@ def ring_times(kind: str, ranks: int) -> float:
 class SentBytes(TorchDispatchMode):
     """Counts, inside a `with`, the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
 
-    `whole` has for each kind the bytes of the whole tensors: what every rank has after an all-gather or an all-reduce, and what
-    every rank passes to a reduce-scatter. It sees c10d's own operators, no matter which code calls them: DDP, FSDP, an
-    optimizer."""
+    `whole` has the bytes of the whole tensors for each kind of collective. After an all-gather or an all-reduce, every rank has
+    the whole tensor. To a reduce-scatter, every rank passes it. c10d's own operators are counted, whatever code calls them:
+    DDP, FSDP, an optimizer.
+    """
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class SentBytes(TorchDispatchMode):
         return result
 
     def _count(self, name: str, size: int) -> None:
-        """Count a collective; `size`: the bytes of all tensors passed to the operator, inputs and outputs."""
+        """Count a collective. `size` is the bytes of all tensors passed to the operator, inputs and outputs."""
         plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce").replace("alltoall", "all_to_all")
         kind = next((kind for kind in KINDS if kind in plain), "other")
         if "all_to_all" in plain:  # input and output have equal sizes
@@ -83,9 +83,9 @@ class SentBytes(TorchDispatchMode):
 
 
 def read_written_bytes() -> int | None:
-    """Return the bytes that this process has written to files and sockets, as Linux counts them, or None on other systems.
+    """Return the bytes that this process has written to files and sockets, or None on systems other than Linux.
 
-    gloo sends with `writev`, which is counted. NCCL does not, so its bytes are not seen.
+    gloo sends with `writev`, which Linux counts. NCCL does not, so its bytes are not seen.
     """
     try:
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
@@ -95,15 +95,17 @@ def read_written_bytes() -> int | None:
 
 
 def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
-    """Return how many numbers these parameters have if each is cut along its first dimension and padded so that all shards are
-    equal."""
+    """Return how many numbers these parameters have after padding.
+
+    Each is cut along its first dimension and padded so that all shards are equal.
+    """
     return sum(math.ceil(shape[0] / ranks) * ranks * math.prod(shape[1:]) for shape in shapes)
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank with the least.
+    """Return how many numbers each rank has if whole tensors are dealt out, the largest first, each to the rank with the least.
 
-    ZeroRedundancyOptimizer does so, and takes the first of several such ranks.
+    ZeroRedundancyOptimizer does so. If several ranks have the least, the first one gets the tensor.
     """
     dealt = [0] * ranks
     for numbers in sorted((math.prod(shape) for shape in shapes), reverse=True):
@@ -112,8 +114,7 @@ def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
 
 
 def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
-    """Return the bytes of memory that torch takes on this rank in float32: for weights while they are used, for gradients, and
-    for AdamW's two moments."""
+    """Return the bytes that torch takes on this rank in float32 for weights in use, gradients, and AdamW's two moments."""
     numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
     if stage < 2:
         return {
@@ -141,8 +142,7 @@ def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) 
 
 
 def list_tensors(holder: object) -> list[torch.Tensor]:
-    """Return the tensors that an object keeps: in its attributes, in lists and dictionaries, in other objects, and their
-    gradients."""
+    """Return the tensors that an object keeps in its attributes, lists, dictionaries and other objects, and their gradients."""
     tensors, visited, todo = [], set[int](), [holder]
     while todo:
         item = todo.pop()
@@ -157,8 +157,8 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 
 
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
-    """Return how many floating-point numbers are in tensors that an object keeps, without those that share the memory of other
-    tensors."""
+    """Return how many floating-point numbers are in the tensors that an object keeps. Memory that they share with `apart_from`
+    does not count."""
     elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
     storages = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -169,8 +169,10 @@ def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> in
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:
-    """Return the bytes that a rank sends with torch in addition to those of the ZeRO paper: padding, and at stage 1 two
-    collectives that are larger than necessary."""
+    """Return the bytes that a rank sends with torch beyond those of the ZeRO paper.
+
+    These are padding and, at stage 1, two collectives that are larger than necessary.
+    """
     sent_bytes = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
     kinds = ("all_gather", "reduce_scatter", *(["all_gather"] if stage == 3 else []))
     return sent_bytes - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)

@@ -1,6 +1,6 @@
-"""A training run whose model is in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
+"""Train a model that is in slices on the first ranks of a world (FSDP2), with the same batches on any number of ranks.
 
-Exercise 6.2 shows what FSDP does; here it provides the training run that checkpoints save. Needs only torch.
+Exercise 6.2 shows how FSDP works. Here it only provides a training run for checkpoints to save. Needs only torch.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BATCH = 32
 
 @dataclass
 class Training:
-    """One rank's share of a training run on `mesh`, whose ranks also form `group`, for checkpoints.
+    """One rank's share of a training run on `mesh`. The mesh's ranks also form `group`, for checkpoints.
 
-    `generator` draws the sequences of a step, the same on every rank: its state is part of the training.
+    `generator` draws the sequences of a step, the same on every rank, so its state is part of the training.
     """
 
     model: Transformer
@@ -50,7 +50,7 @@ def count_parameters(width: int, layers: int) -> int:
 
 
 def be_repeatable(device: torch.device) -> None:
-    """Make equal inputs give equal bits: on a GPU some kernels add in the order in which their threads arrive."""
+    """Make equal inputs give equal bits. On a GPU, some kernels would otherwise add in the order in which threads arrive."""
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cuda.enable_flash_sdp(False)
@@ -63,15 +63,19 @@ def be_repeatable(device: torch.device) -> None:
 
 @cache
 def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
-    """Return the first `size` ranks as a mesh for training and a group for checkpoints. Every rank of the world has to call
-    it, in the same order."""
+    """Return the first `size` ranks as a mesh for training and a group for checkpoints.
+
+    Every rank of the world has to call it, in the same order.
+    """
     first = list(range(size))
     return DeviceMesh(world.device.type, first), checkpoints.make_group(first)
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """Return a new training run on the first `size` ranks, with weights drawn from `seed`, or None on the other ranks, which
-    also call it."""
+    """Return a new training run on the first `size` ranks, with weights drawn from `seed`.
+
+    The other ranks also call it, and get None.
+    """
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None
@@ -85,10 +89,10 @@ def build(world: World, size: int, width: int, layers: int, seed: int) -> Traini
 
 
 def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
-    """Train these steps, and return the mean loss of each, over the whole batch.
+    """Train these steps, and return the mean loss of each step over the whole batch.
 
-    A rank adds up the losses of its share, so the shares need not be equal. FSDP takes the mean of the gradients over the
-    ranks, hence the factor.
+    A rank adds up the losses of its share, so the shares need not be equal. FSDP averages the gradients over the ranks, hence
+    the factor.
     """
     text = counting_text(SAMPLES, LENGTH, VOCABULARY, torch.Generator().manual_seed(1))
     size, rank, device = training.mesh.size(), training.mesh.get_local_rank(), next(training.model.parameters()).device
@@ -108,8 +112,9 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
 
 
 def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
-    """Write the whole training state to one file on rank 0, as on one GPU. Return its bytes, the seconds, and how
-    many of them passed in gathering. Return None on the other ranks, which only send their slices.
+    """Write the whole training state to one file on rank 0, as on one GPU.
+
+    Return its bytes, the seconds in total, and the seconds of gathering. The other ranks only send their slices and get None.
     """
     start = time.perf_counter()
     whole = StateDictOptions(full_state_dict=True, cpu_offload=True)

@@ -12,8 +12,11 @@ USABLE = 0.9  # of a GPU's memory: the rest is for CUDA itself, NCCL's buffers, 
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder transformer. `gated`: three matrices in the MLP, RMSNorm, no biases, no dropout and rotary positions, as in
-    Llama; otherwise two matrices, biases, dropout and learned positions, as in GPT."""
+    """A decoder transformer.
+
+    If `gated`, it is like Llama: three matrices in the MLP, RMSNorm, rotary positions, no biases and no dropout. Otherwise, it
+    is like GPT: two matrices, learned positions, biases and dropout.
+    """
 
     name: str
     layers: int
@@ -42,23 +45,30 @@ class Shape:
         return self.width * (self.vocabulary + (0 if self.gated else length))
 
     def last_parameters(self, *, is_only_stage: bool) -> int:
-        """Return the parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first
-        one if one stage holds both (`is_only_stage`)."""
+        """Return the parameters after the layers: the last norm, and the matrix of the scores.
+
+        GPT shares that matrix with the first one if one stage holds both (`is_only_stage`).
+        """
         scores = 0 if is_only_stage and not self.gated else self.width * self.vocabulary
         return scores + self.width * (1 if self.gated else 2)
 
     def model_flops(self, tokens: int, length: int) -> float:
-        """Return the operations of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the
-        attention per layer and token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without
-        recomputation."""
+        """Return the operations of a step, forward and backward.
+
+        Each token takes 6 for each weight of a product, and 12 h s for the attention of each layer. For GPT, this is 72 B L s
+        h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation.
+        """
         products = self.layers * self.layer_parameters + self.width * self.vocabulary
         return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs of one kind: `nodes` with `per_node` each. `inside` and `between` are the links of one GPU in one direction, GB/s,
-    to GPUs of its node and of others; the latter is its share of the node's network."""
+    """GPUs of one kind: `nodes` nodes with `per_node` GPUs each.
+
+    `inside` is the link of one GPU to GPUs of its node, `between` its share of the node's network, both in one direction, in
+    GB/s.
+    """
 
     name: str
     gpu_name: str
@@ -86,7 +96,7 @@ class Cluster:
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
-        """Return the FLOP/s of one GPU by its data sheet, or None if the hardware cannot compute in that precision."""
+        """Return the FLOP/s of one GPU by its data sheet, or None if the hardware lacks that precision."""
         peak = getattr(self.gpu, precision)
         return None if peak is None else peak * 1e12
 
@@ -116,7 +126,7 @@ BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
 
 @dataclass(frozen=True)
 class Work:
-    """A training run on a cluster: sequences of `length` tokens, `batch` of them in a step."""
+    """A training run on a cluster: sequences of `length` tokens, with `batch` sequences in a step."""
 
     shape: Shape
     cluster: Cluster
@@ -125,6 +135,6 @@ class Work:
 
 
 def work_of(target: str, cluster: str, puzzle: int) -> Work:
-    """Return the work of a target on a cluster; `puzzle`, from 1 on, changes the length of sequences and the batch."""
+    """Return the work of a target on a cluster. `puzzle`, from 1 on, changes the length of sequences and the batch."""
     length, times = PUZZLES[(puzzle - 1) % len(PUZZLES)]
     return Work(TARGETS[target], CLUSTERS[cluster], length, int(BATCHES[target] * times))

@@ -1,7 +1,7 @@
-"""The model of 6.1 and its training step, with each technique that saves memory; and the memory that training takes.
+"""Train the model of 6.1 with each technique that saves memory, and measure the memory.
 
-`train` takes one step with the changes of a technique in the menu. `measure` runs some steps of any function that trains,
-and returns memory by stage, operations, time and losses.
+`train` takes one step with the changes of a technique in the menu. `measure` runs some steps of any training function, and
+returns memory by stage, operations, time and losses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Shape:
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
-        """Return the same weights in every call, created on the device where they stay."""
+        """Return a model on its device, with the same weights at every call."""
         torch.manual_seed(SEED)
         with device:
             return Transformer(self.vocabulary, self.length, self.width, self.heads, self.layers)
@@ -51,9 +51,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Technique:
-    """The changes of one row of the menu; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
-    how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer is used, and whether
-    it updates all tensors in one call."""
+    """The changes of one row of the menu. `label` is short, for a plot.
+
+    `every`: one of this many blocks is checkpointed (0: none). `parts`: the batch is divided into this many micro-batches.
+    `half`: matrix products are in 16 bits. `foreach`: the optimizer updates all tensors in one call.
+    """
 
     name: str
     label: str
@@ -85,21 +87,23 @@ MENU = (
 
 
 def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.optim.Optimizer:
-    """Return AdamW, with all tensors in one call, as on a GPU, unless the technique says otherwise; or plain SGD without
-    moments."""
+    """Return AdamW, or plain SGD without moments if the technique says so.
+
+    AdamW updates all tensors in one call, as on a GPU, unless the technique says otherwise.
+    """
     if technique.optimizer == "SGD":
         return torch.optim.SGD(model.parameters(), lr=50 * RATE, foreach=technique.foreach)
     return torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6, foreach=technique.foreach)
 
 
 def half_type(device: torch.device) -> torch.dtype:
-    """Return bfloat16 if the device supports it, as processors and GPUs from compute capability 8.0 on do; else float16."""
+    """Return bfloat16 if the device supports it, as CPUs and GPUs from compute capability 8.0 on do, else float16."""
     old = device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0)
     return torch.float16 if old else torch.bfloat16
 
 
 def forward(model: Transformer, tokens: torch.Tensor, interval: int) -> torch.Tensor:
-    """Return the scores; one of `interval` blocks keeps only its input, and computes the rest again in backward."""
+    """Return the scores. One of `interval` blocks keeps only its input, and is recomputed in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
         is_checkpointed = interval and place % interval == 0
@@ -115,8 +119,7 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage of the
-    step."""
+    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for part in batch.to(device).chunk(technique.parts):
@@ -136,8 +139,8 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """Yield the tensors that training holds before the optimizer steps: weights, gradients, and the optimizer's
-    state for each."""
+    """Yield the tensors that training holds before the optimizer steps: weights, gradients, and optimizer state, for each
+    weight."""
     for parameter in model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -168,9 +171,9 @@ def measure(
     device: torch.device,
     technique: Technique = PLAIN,
 ) -> Measurement:
-    """Run `steps` steps, at least 2, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
+    """Run `steps` steps (at least 2) of `step(model, batch, optimizer, device, enter)` on the device with that `memory`.
 
-    In the first step operations are counted and the optimizer creates its moments; peaks and times are from later steps.
+    In the first step, operations are counted and the optimizer creates its moments. Peaks and times are from later steps.
     """
     measurement = Measurement()
     try:
@@ -184,13 +187,15 @@ def measure(
 
 
 def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
-    """Return the first result that fitted and trains as the plain step does, or None if there is none."""
+    """Return the first result that fitted and trains as the plain step does, or None."""
     return next((result for result in results if result[0].same_training and not result[1].error), None)
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Of the final weights of training runs, keep only those of the reference: a copy of a GPU's model takes gigabytes of the
-    node's memory."""
+    """Of the final weights of training runs, keep only those of the reference.
+
+    A copy of a GPU's model takes gigabytes of the node's memory.
+    """
     reference = find_reference(results)
     for result in results:
         if result is not reference:
@@ -233,9 +238,10 @@ def _run(
 
 
 class Products(TorchDispatchMode):
-    """Adds up the operations of all matrix products: 2 m n k each. Attention's own kernel is not one of them.
+    """Adds up the operations of all matrix products: 2 m n k each. Attention's own kernel does not count as a product.
 
-    torch's FlopCounterMode counts the same, but its hooks keep what a checkpoint computes again, which changes the peak.
+    torch's FlopCounterMode counts the same, but its hooks keep values that a checkpoint would recompute, which changes the
+    peak.
     """
 
     def __init__(self) -> None:
@@ -258,13 +264,13 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Discard what was seen so far."""
+        """Discard the observations so far."""
         self.stages: dict[str, int] = {}
         self.calls, self.stage = 0, "step"
         self.memory.reset_peak()
 
     def enter(self, stage: str) -> None:
-        """Begin a stage, and record the peak so far as that of the previous one."""
+        """Begin a stage, and record the peak so far as that of the previous stage."""
         self.stages[self.stage] = max(self.stages.get(self.stage, 0), self.memory.peak())
         self.stage = stage
         self.memory.reset_peak()

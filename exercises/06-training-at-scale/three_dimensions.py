@@ -37,14 +37,16 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a transformer on a mesh of copies, stages and slices, and in one process")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks that each process forks; 1 with GPUs and on macOS")
-parser.add_argument("--layouts", type=str, default="auto", help="each as dp x pp x tp, such as 2x2x2,1x2x4; auto: up to three")
-parser.add_argument("--layers", type=int, default=12, help="layers of the model")
-parser.add_argument("--width", type=int, default=1024, help="width of the model; a multiple of --heads")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked from each process; 1 on macOS and with GPUs")
+parser.add_argument(
+    "--layouts", type=str, default="auto", help="the layouts, each as dp x pp x tp, such as 2x2x2,1x2x4; auto takes up to three"
+)
+parser.add_argument("--layers", type=int, default=12, help="layers of the transformer; at least as many as stages")
+parser.add_argument("--width", type=int, default=1024, help="width of the transformer; a multiple of --heads")
 parser.add_argument("--heads", type=int, default=16, help="attention heads; a multiple of tp")
 parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
-parser.add_argument("--batch-size", type=int, default=32, help="sequences of a step, over all copies")
-parser.add_argument("--micro-batches", type=int, default=8, help="pieces of a copy's share of the batch")
+parser.add_argument("--batch-size", type=int, default=32, help="sequences of one step, over all copies")
+parser.add_argument("--micro-batches", type=int, default=8, help="pieces into which each copy's share of the batch is cut")
 parser.add_argument("--steps", type=int, default=10, help="training steps of each layout; the first two are not timed")
 args = parser.parse_args()
 if min(value for value in vars(args).values() if isinstance(value, int)) < 1 or args.steps < 3:
@@ -79,7 +81,7 @@ for sentence in rejections if rank == 0 else []:
 
 
 def place(layout: Layout) -> torch.Tensor:
-    """Return the rank at each place (dp, pp, tp): by your my_mesh.py, or as delivered."""
+    """Return the rank at each place (dp, pp, tp), from your my_mesh.py or, without your part, as delivered."""
     return meshes[selection.index(layout)] if yours_are_used else lay_out(layout, mesh_choice.DELIVERED)
 
 
@@ -113,7 +115,7 @@ for order_of_dimensions in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Return the sum over all layouts, or None if your part has no answer for one."""
+    """Return the sum over all layouts, or None if your part has no answer for a layout."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 

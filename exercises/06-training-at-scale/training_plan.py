@@ -1,4 +1,4 @@
-"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on these ranks.
+"""A plan for a large model: formulas compare it with all valid plans, and its form is trained for real on these ranks.
 
 You will learn    what limits training at scale (memory, a link, the bubble), and how to find out before renting a GPU
 You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does
@@ -47,18 +47,32 @@ HERE = Path(__file__).resolve().parent
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a plan for training a large model, and its form on these ranks")
 parser.add_argument(
-    "--target", type=str, default="planned", choices=["planned", *TARGETS], help="planned: that of my_plan.yaml"
+    "--target",
+    type=str,
+    default="planned",
+    choices=["planned", *TARGETS],
+    help="the model; planned takes the model in my_plan.yaml",
 )
 parser.add_argument(
-    "--cluster", type=str, default="planned", choices=["planned", *CLUSTERS], help="planned: that of my_plan.yaml"
+    "--cluster",
+    type=str,
+    default="planned",
+    choices=["planned", *CLUSTERS],
+    help="the GPUs; planned takes the cluster in my_plan.yaml",
 )
-parser.add_argument("--puzzle", type=int, default=0, help="sequence length and batch; 0: that of my_plan.yaml")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 if there are GPUs")
-parser.add_argument("--layers", type=int, default=12, help="layers of the small model that is trained here")
-parser.add_argument("--width", type=int, default=1024, help="width of the small model; a multiple of 8, its heads")
-parser.add_argument("--length", type=int, default=256, help="tokens of its sequences")
-parser.add_argument("--batch-size", type=int, default=32, help="its sequences in one step, over all ranks")
-parser.add_argument("--steps", type=int, default=20, help="its training steps; the first two are not timed")
+parser.add_argument(
+    "--puzzle", type=int, default=0, help="which sequence length and batch to plan for; 0 takes those in my_plan.yaml"
+)
+parser.add_argument(
+    "--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 if there are GPUs, and on macOS"
+)
+parser.add_argument("--layers", type=int, default=12, help="layers of the small model that is really trained")
+parser.add_argument(
+    "--width", type=int, default=1024, help="width of the small model; a multiple of 8, the number of its heads"
+)
+parser.add_argument("--length", type=int, default=256, help="tokens in each sequence of the small model")
+parser.add_argument("--batch-size", type=int, default=32, help="sequences in one step of the small model, over all ranks")
+parser.add_argument("--steps", type=int, default=20, help="training steps of the small model; the first two are not timed")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_size) < 1 or args.steps < 3 or args.puzzle < 0:
     parser.error("--puzzle must be at least 0, --steps at least 3, and all other numbers at least 1")

@@ -1,6 +1,6 @@
 """Predict the memory of training on ranks that do not exist: a fake process group, and tensors without numbers.
 
-Everything here is private in torch and may be removed in any version: then nothing is predicted, and a message says why.
+This uses private parts of torch, which any version may remove. Then nothing is predicted, and a message says why.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ PARTS = {  # torch's names for what memory is used for
 
 
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
-    """Shard `model` in place with FSDP: block by block, then the rest. Weights that are not freed stay whole from forward to
-    backward."""
+    """Shard `model` in place with FSDP, first block by block, then the remaining weights.
+
+    Weights that are not freed stay whole from forward to backward.
+    """
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
     fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward)
 
 
 def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:
-    """Return the bytes, by part, that rank 0 of that many would hold at the peak of its second step. Nothing is allocated.
+    """Return the bytes, by part, that rank 0 of that many ranks would hold at the peak of its second step.
 
-    `build` creates the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
-    There must be no process group yet, and there is none afterwards.
+    `build` creates the model, and `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
+    Nothing is allocated. No process group may exist before the call, and none exists afterwards.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
@@ -78,10 +80,9 @@ def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Mod
 def predict(
     stages: Iterable[int], counts: Iterable[int], device: str, build: Callable[[], nn.Module], text: torch.Tensor
 ) -> tuple[list[dict[str, int]], str | None]:
-    """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow; and None, or why there
-    is no row.
+    """Return a row for each number of ranks and each stage but 1, which torch's tracker cannot follow.
 
-    `text` has the number of sequences that each rank trains on.
+    The second result is None, or says why there is no row. `text` has the number of sequences that each rank trains on.
     """
     cases = [(stage, ranks) for ranks in dict.fromkeys(counts) for stage in stages if stage != 1]
     if not cases:

@@ -1,4 +1,4 @@
-"""The learner's formulas of 6.2, compared with what was counted (bytes held and sent at each stage) and with the ZeRO paper."""
+"""Compare the learner's formulas of 6.2 with the counts of bytes held and sent at each stage, and with the ZeRO paper."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, fig
 
 
 def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
-    """Add to the row of each stage the results of my_zero.py, and their differences in bytes from what was counted.
+    """Add to the row of each stage the results of my_zero.py, and their differences in bytes from the counts.
 
-    Return the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, the rows
-    have no such keys, the difference is None, and the error replaces "no error".
+    Return the largest difference from the paper's figures in GB, and "no error". If the formulas do not run, nothing is added
+    to the rows, the difference is None, and the error replaces "no error".
     """
     try:
         import my_zero
@@ -33,8 +33,10 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
 
 def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
-    """Compare for float32 with AdamW: 4, 4 and 8 bytes. The formulas do not include torch's padding, nor what it sends beyond
-    the paper."""
+    """Compare for float32 with AdamW: 4, 4 and 8 bytes.
+
+    The formulas include neither torch's padding, nor the bytes that torch sends beyond the paper.
+    """
     by_formula = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
     sent_bytes = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
     off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, by_formula, strict=True))

@@ -1,4 +1,4 @@
-"""The report of 6.2: a row for each stage from what all ranks counted, the figures that follow, and the tables."""
+"""Report the counts of 6.2: a row for each stage over all ranks, figures that follow from the rows, and tables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def describe_stage(
 ) -> Row:
     """Return the bytes that a rank holds and sends at a stage, and their differences from torch's own rules.
 
-    `rank_bytes` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counts` what one
-    rank passed to collectives; `shapes` are those of the parameters.
+    `rank_bytes`: for each rank and each kind, the bytes of the numbers and of the memory behind them.
+    `counts`: what one rank passed to collectives.
+    `shapes`: the shapes of the parameters.
     """
     ranks = len(rank_bytes)
     row: Row = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
@@ -43,8 +44,10 @@ def describe_stage(
 
 
 def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], parameters: int) -> Row:
-    """Return the row of the learner's optimizer; `rank_numbers` are the bytes of its state on each rank,
-    without weights and gradients."""
+    """Return the row of the learner's optimizer.
+
+    `rank_numbers` has the bytes of its state on each rank, without weights and gradients.
+    """
     ranks, size = len(rank_numbers), 4 * parameters
     row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
     row |= {
@@ -60,7 +63,10 @@ def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], par
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is from the prediction for that many ranks, or None if either is missing."""
+    """Add to each row how far its peak on a GPU is from the prediction for that many ranks.
+
+    The value is None if peak or prediction is missing.
+    """
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
         peak_bytes = row["peak_gpu_memory_bytes"]
@@ -68,7 +74,8 @@ def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) 
 
 
 def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
-    """Return the largest difference, in percent, between what Linux counted in a step and what its collectives write alone."""
+    """Return the largest difference, in percent, between the bytes that Linux counted in a step and those that its collectives
+    write alone."""
     times = {row["collective"]: row["wire_times"] for row in collectives}
     if None in times.values():
         return None
@@ -99,7 +106,7 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
-    """Print bytes held, bytes sent, and the predicted memory, if the script was started by hand."""
+    """Print bytes held, bytes sent, and the predicted memory, if a person started the script."""
     memory_titles = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
     bench.say_table(compared, memory_titles | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
     traffic_titles = {

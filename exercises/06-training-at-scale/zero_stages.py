@@ -46,14 +46,23 @@ ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="bytes held and sent at the stages of ZeRO")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 with GPUs, and on macOS")
-parser.add_argument("--stages", type=str, default="0,1,2,3", help="the stages, separated by commas")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
+parser.add_argument("--stages", type=str, default="0,1,2,3", help="stages of ZeRO to train with, separated by commas")
 parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=1024, help=f"width of the transformer; a multiple of {HEAD}")
-parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
-parser.add_argument("--batch-size", type=int, default=48, help="sequences of a step, over all ranks")
+parser.add_argument(
+    "--width", type=int, default=1024, help=f"numbers that represent a token between two layers; a multiple of {HEAD}"
+)
+parser.add_argument("--length", type=int, default=256, help="tokens in a sequence")
+parser.add_argument(
+    "--batch-size", type=int, default=48, help="sequences in a step over all ranks, a multiple of the number of ranks"
+)
 parser.add_argument("--steps", type=int, default=10, help="steps of each stage")
-parser.add_argument("--virtual-ranks", type=int, default=64, help="ranks to predict memory for; 0: no prediction")
+parser.add_argument(
+    "--virtual-ranks",
+    type=int,
+    default=64,
+    help="number of ranks for which the memory of a step is predicted; 0 predicts nothing",
+)
 args = parser.parse_args()
 stages = sorted({int(stage) for stage in args.stages.split(",") if stage.strip() in {"0", "1", "2", "3"}})
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
@@ -90,7 +99,7 @@ parameters = sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def batch(step: int) -> torch.Tensor:
-    """Return this rank's share of the sequences of a step, which are the same in total, however many ranks there are."""
+    """Return this rank's share of a step's sequences. In total, the sequences are the same for any number of ranks."""
     source = torch.Generator().manual_seed(1000 + step)
     return counting_text(args.batch_size, args.length, VOCABULARY, source).chunk(size)[rank].to(device)
 
@@ -111,7 +120,7 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """Take one step. Return its loss, the most that this rank holds of each kind, and what it sends."""
+    """Take one step. Return its loss, the most that this rank holds of each kind, and the bytes that it sends."""
     between, written_before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent_bytes:
         loss = find_loss(net, text)
@@ -134,7 +143,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """Take all steps. Return the losses of this rank, the seconds of the steps after the counted one, and the counts."""
+    """Take all steps. Return this rank's losses, the seconds of the steps after the counted one, and the counts."""
     losses, seconds, counts = [], [], {}
 
     def step(number: int) -> None:
@@ -167,7 +176,7 @@ def measure_peak(call) -> tuple[dict[str, object], int | None]:
 
 
 def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """Return AdamW's two moments on this rank; its counters of steps, one number each, are not moments."""
+    """Return AdamW's two moments on this rank. Its counters of steps, one number each, are not moments."""
     state = (optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer).state
     return [value for values in state.values() for value in values.values() if torch.is_tensor(value) and value.dim()]
 
@@ -187,7 +196,7 @@ def measure_stage(stage: int) -> dict[str, object]:
 
 
 def compare_training(result: dict[str, object]) -> dict[str, object]:
-    """Return times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
+    """Return times, losses over all ranks, and how far losses and weights differ from those of the first trained stage."""
     losses = world.reduce(result["losses"], dist.ReduceOp.SUM) / size
     first.setdefault("losses", losses)
     first.setdefault("weights", result["weights"])
@@ -210,8 +219,10 @@ def average(value: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """Return the bytes that a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux
-    counts them."""
+    """Return how many times the bytes of a message a rank sends for each collective.
+
+    Return this for a ring by formula, and for gloo as counted by Linux.
+    """
     whole = torch.zeros((1 << 18) // size * size, device=device)
     own_share = whole[: len(whole) // size].clone()
     calls = {

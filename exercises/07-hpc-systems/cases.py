@@ -1,7 +1,7 @@
-"""Five decisions in building GPU systems: cases that follow from the number of a puzzle, and the right decision by rule.
+"""Five decisions in building GPU systems: cases that follow from a puzzle's number, and rules for the right decision.
 
-The listing of PCI devices was written for this course in the format of `lspci -nn`, group by group; the profiles are the
-Q-series of an L40S (NVIDIA, "Virtual GPU Software User Guide").
+The list of PCI devices was written for this course in the format of `lspci -nn`, group by group. The profiles are the Q-series
+of an L40S (NVIDIA, "Virtual GPU Software User Guide").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the schedule
 
 @dataclass(frozen=True)
 class Passthrough:
-    """A computer's PCI devices by group, the GPU that a virtual machine should get, and what the host itself needs."""
+    """A computer's PCI devices by group, the GPU for a virtual machine, and the devices that the host itself needs."""
 
     devices: tuple[tuple[int, str, str], ...]  # group, address, class
     gpu: str
@@ -42,7 +42,7 @@ class Passthrough:
 
     @property
     def listing(self) -> str:
-        """Return a line for each device, as commonly printed from /sys/kernel/iommu_groups."""
+        """Return a line for each device, in the usual format for devices from /sys/kernel/iommu_groups."""
         return "\n".join(f"IOMMU Group {group:2} {address} {_WORDS[kind]}" for group, address, kind in self.devices)
 
     def right(self) -> list[str]:
@@ -53,7 +53,10 @@ class Passthrough:
 
 
 def make_passthrough(puzzle: int) -> list[Passthrough]:
-    """Return three GPUs of a computer: one alone with its audio device, one with another GPU, one with a device of the host."""
+    """Return a computer's three GPUs.
+
+    One shares its group with only its audio device, one with another GPU, and one with a device that the host needs.
+    """
     chance = random.Random(puzzle)
     first, second, third, fourth = sorted(chance.sample(range(1, 30), 4))
     devices = [
@@ -67,13 +70,13 @@ def make_passthrough(puzzle: int) -> list[Passthrough]:
 
 
 def make_machines(puzzle: int) -> list[int]:
-    """Return the GiB of graphics memory that each of several virtual machines needs."""
+    """Return how many GiB of graphics memory each of several virtual machines needs."""
     chance = random.Random(puzzle)
     return [chance.choice([1, 2, 3, 5, 7, 8, 10, 16, 20]) for _ in range(chance.randint(9, 24))]
 
 
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
-    """Return the fewest GPUs needed if all machines on a GPU share one profile, large enough for each of them.
+    """Return the fewest GPUs if all machines on a GPU share one profile, which must be large enough for each of them.
 
     Begin with the largest need: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """
@@ -93,15 +96,17 @@ class Network:
     ratio: int
 
     def right(self) -> tuple[int, int]:
-        """Return how many lower and upper switches are needed. One in (ratio + 1) ports of a lower switch goes up; these links
-        fill the ports of the upper switches."""
+        """Return how many lower and upper switches are needed.
+
+        One in (ratio + 1) ports of a lower switch goes up. These links fill the ports of the upper switches.
+        """
         up = self.ports // (self.ratio + 1)
         leaves = math.ceil(self.nodes / (self.ratio * up))
         return leaves, math.ceil(leaves * up / self.ports)
 
 
 def make_networks(puzzle: int) -> list[Network]:
-    """Return three networks; the first has 48 nodes, switches with 40 ports and two links down for each link up."""
+    """Return three networks. The first has 48 nodes, switches with 40 ports, and two links down for each link up."""
     chance = random.Random(puzzle)
     networks = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
     return [Network(48, 40, 2), *networks]
@@ -109,8 +114,11 @@ def make_networks(puzzle: int) -> list[Network]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file of `gib` that `ranks` write together, every `every_s` seconds, in at most `share` of the time. There are
-    `osts` object storage targets, which write `ost_gb_per_s` GB/s each."""
+    """A file of `gib` GiB that `ranks` ranks write together, every `every_s` seconds.
+
+    Writing may take at most `share` of the time. There are `osts` object storage targets, each of which writes `ost_gb_per_s`
+    GB/s.
+    """
 
     gib: int
     ranks: int
@@ -120,8 +128,10 @@ class Checkpoint:
     osts: int
 
     def right(self) -> tuple[int, int] | None:
-        """Return the fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one
-        rank, or None if all targets together are too slow."""
+        """Return the fewest stripes and the largest stripe in MiB, or None if all targets together are too slow.
+
+        The stripe is a power of two, at most 1,024, with which every stripe contains bytes of only one rank.
+        """
         stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
         of_rank = self.gib * 1024 // self.ranks
         largest = max(mib for mib in (2**power for power in range(11)) if of_rank % mib == 0)
@@ -129,8 +139,8 @@ class Checkpoint:
 
 
 def make_checkpoints(puzzle: int) -> list[Checkpoint]:
-    """Return three checkpoints; the first is 2 TiB of 64 ranks every ten minutes, the last is more than the targets can
-    write."""
+    """Return three checkpoints. The first has 2 TiB, from 64 ranks every ten minutes. The targets cannot write the last in
+    time."""
     chance = random.Random(puzzle)
     checkpoint = Checkpoint(
         chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40
@@ -139,6 +149,8 @@ def make_checkpoints(puzzle: int) -> list[Checkpoint]:
 
 
 def right_scheduler(needs: Mapping[str, object]) -> str:
-    """Return Kubernetes for a workload that runs for ever and scales with load, and Slurm for one that ends, waits its turn
-    and starts all ranks at the same time."""
+    """Return Kubernetes for a workload that runs for ever and scales with load.
+
+    Return Slurm for a workload that ends, waits its turn and starts all ranks at the same time.
+    """
     return "kubernetes" if needs["runs"] == "for ever" else "slurm"

@@ -1,4 +1,4 @@
-"""The engines that can run a program in a container here, and what a program sees from inside."""
+"""Run programs in the container engines of this computer, and look at what a program sees from inside."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def find_reason(engine: str) -> str | None:
 
 @contextmanager
 def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
-    """Yield the words to put before a command so that it runs in that engine. Temporary files are removed afterwards."""
+    """Yield the words to put before a command so that it runs in that engine. Remove temporary files afterwards."""
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         root = Path(folder)
         places = ["/usr", *_python_folders()]
@@ -100,8 +100,10 @@ def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
 
 
 def _make_image(root: Path, places: Sequence[str]) -> list[str]:
-    """Turn a folder into an image without files, to bind the host's files into: create the links of its root; return the
-    folders that are not links and have to be bound as well."""
+    """Turn a folder into an image without files, into which the host's files can be bound.
+
+    Create the links of its root, and return the folders that are not links and have to be bound, too.
+    """
     extra = []
     for name in ("bin", "sbin", "lib", "lib64"):
         host_path = Path("/") / name
@@ -117,8 +119,10 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """Return the folders of this Python and of its packages, except those below another of them, below /usr and below /tmp:
-    both are in the container anyway."""
+    """Return the folders of this Python and of its packages.
+
+    Folders inside another of them, or below /usr or /tmp, are left out, because the container has them anyway.
+    """
     places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path[1:]) if Path(path).is_dir()}
     return sorted(
         place
@@ -128,7 +132,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """Return the output of a command, and the last line of its error, or None."""
+    """Return the output of a command, or None, and the last line of its errors."""
     try:
         process = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -142,14 +146,14 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
-    """Return the output of a Python program in an engine, and the reason if it failed, or None."""
+    """Return the output of a Python program in an engine, or None, and the reason if it failed."""
     python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     output, reason = _call([*prefix, python, "-c", code])
     return output, f"the container does not see {python}" if reason and "No such file" in reason else reason
 
 
 def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
-    """Return what a shell sees from inside, and the reason if it saw nothing, or None."""
+    """Return what a shell sees from inside, or None, and the reason if it saw nothing."""
     output, reason = _call([*prefix, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in output.splitlines()[:100_000]]
     values = dict(lines)
@@ -166,13 +170,13 @@ def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments that a command in an engine receives, and the reason if it received none, or None."""
+    """Return the arguments that a command in an engine receives, or None, and the reason if it received none."""
     output, reason = _call([*prefix, "printf", "%s\\n", *words])
     return output.splitlines(), reason
 
 
 def time_start(prefix: Sequence[str], repeats: int) -> float:
-    """Return the median of the seconds from the call of an engine to the end of `true` in it."""
+    """Return the median time in seconds from calling an engine to the end of `true` in it."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Decide about virtual machines, networks, file systems and schedulers: your five rules, tested on the cases of a puzzle.
+"""Decide about virtual machines, networks, file systems and schedulers: your five rules are tested on the cases of a puzzle.
 
 You will learn    what belongs together in an IOMMU group; what a profile costs; how many switches and stripes a system needs
 You will produce  a decision for each of thirteen cases, and the reason for each that is wrong
@@ -27,7 +27,7 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="five decisions about the cases of a puzzle")
-parser.add_argument("--puzzle", type=int, default=1, help="the numbers in all cases follow from it")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the numbers in all cases are generated")
 args = parser.parse_args()
 if args.puzzle < 1:
     parser.error("--puzzle must be at least 1")
@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """Return a tuple as a list, because a pair may be either."""
+    """Return a tuple as a list, because a pair may be a tuple or a list."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -71,7 +71,7 @@ for kind, name, right, ask in questions:
 shown_puzzle = cases.make_passthrough(args.puzzle)[0]
 host = ", ".join(sorted(shown_puzzle.host_needs))
 say(f"The PCI devices of the computer; its host needs {host}:\n\n{shown_puzzle.listing}\n")
-say("Profiles of the GPU, GiB and how many fit: " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
+say("Profiles of the GPU (GiB x how many fit): " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
 say(f"Machines, GiB each: {', '.join(map(str, machines))}\n")
 bench.say_table(
     [row | {"judged": "open" if row["right"] is None else "right" if row["right"] else "wrong"} for row in rows],

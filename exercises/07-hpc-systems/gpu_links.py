@@ -1,4 +1,4 @@
-"""The links of a GPU, timed: between the host's memory and the GPU's, inside the GPU's memory, and to a second GPU."""
+"""Time the links of a GPU: to the host's memory, inside the GPU's memory, and to a second GPU."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ INSIDE, PEER = "inside the GPU", "to another GPU"
 
 
 def measure(sizes: list[int], device: torch.device, memory_gb_per_s: float | None) -> list[dict]:
-    """Return a row for each way and size: median, GB/s by the bytes that cross the link, percent of its limit, and `refused`
-    if that is more than 100 (then the figure is None). `memory_gb_per_s` is the data sheet's figure for the GPU's own
-    memory."""
+    """Return a row for each way and size: the median, GB/s by the bytes that cross the link, and the percentage of its limit.
+
+    If the percentage is more than 100, `refused` is set, and the figure is None. `memory_gb_per_s` is the data sheet's figure
+    for the GPU's own memory.
+    """
     pcie = nvidia_smi.find_pcie_gb_per_s()
     ceilings = {PAGEABLE: pcie, PINNED: pcie, BACK: pcie, BOTH: pcie and 2 * pcie, INSIDE: memory_gb_per_s, PEER: None}
     return [
@@ -27,7 +29,7 @@ def measure(sizes: list[int], device: torch.device, memory_gb_per_s: float | Non
 
 
 def _calls(size: int, device: torch.device) -> dict[str, tuple[Callable[[], object], int]]:
-    """Return the call that moves `size` bytes over each existing link, and how many bytes then cross the link."""
+    """Return, for each existing link, the call that moves `size` bytes over it, and how many bytes then cross the link."""
     pageable, pinned, host_target = (torch.ones(size, dtype=torch.uint8, pin_memory=pin) for pin in (False, True, True))
     first_target, second_target = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
     calls: dict[str, tuple[Callable[[], object], int]] = {

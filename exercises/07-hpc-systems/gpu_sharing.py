@@ -1,4 +1,4 @@
-"""Several processes on one GPU, with time-slicing and with MPS: requests per second, and the time of one request.
+"""Let several processes share one GPU, with time-slicing and with MPS; measure requests per second and the time of a request.
 
 Started as a program, this file is one of the processes.
 """
@@ -20,8 +20,10 @@ WAIT_S = 120
 
 
 def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
-    """Return a row for each way, load and number of processes: requests per second in total, median and 99th percentile of a
-    request; and the reason if MPS could not be measured."""
+    """Return a row for each way, load and number of processes, and the reason if MPS could not be measured.
+
+    A row has requests per second in total, and the median and 99th percentile of the time of a request.
+    """
     rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
     with _start_mps() as (environment, reason):
         if environment is not None:
@@ -33,8 +35,10 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 
 
 def find_gain(rows: list[dict], load: str) -> float | None:
-    """Return requests per second with MPS divided by those with time-slicing, with the most processes, or None if MPS was not
-    measured."""
+    """Return the requests per second with MPS divided by those with time-slicing, or None if MPS was not measured.
+
+    Both are those with the most processes.
+    """
     largest_count = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == largest_count}
     return by_way["mps"] / by_way["time-slicing"] if "mps" in by_way else None
@@ -42,7 +46,7 @@ def find_gain(rows: list[dict], load: str) -> float | None:
 
 @contextmanager
 def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
-    """Yield the environment of MPS clients while a daemon with its own folder runs; the daemon always ends."""
+    """Yield the environment of MPS clients while a daemon with its own folder runs. The daemon always ends."""
     if shutil.which("nvidia-cuda-mps-control") is None:
         yield None, "not measured: nvidia-cuda-mps-control is not installed"
         return

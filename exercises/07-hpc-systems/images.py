@@ -1,4 +1,4 @@
-"""Faults in the files that images are built from, a Dockerfile and an Apptainer definition, found by reading them."""
+"""Find faults in a Dockerfile or an Apptainer definition by reading it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: in Ubuntu 2
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: a word for its kind, its line, and what to do about it."""
+    """A fault: a word for its kind, its line, and the advice."""
 
     word: str
     line: int
@@ -40,8 +40,10 @@ def newest_cuda(driver: str) -> tuple[int, int]:
 
 
 def find_faults(text: str, driver: str) -> list[Fault]:
-    """Return the faults of a Dockerfile or an Apptainer definition; its first lines show which it is. At most 1,000 lines are
-    read."""
+    """Return the faults of a Dockerfile or an Apptainer definition. At most 1,000 lines are read.
+
+    The first lines show which of the two it is.
+    """
     lines = list(enumerate(text.splitlines()[:1000], start=1))
     if any(re.match(r"\s*Bootstrap\s*:", line, re.IGNORECASE) for _, line in lines):
         return list(_check_definition(lines, driver))
@@ -54,7 +56,7 @@ def without_comments(text: str) -> str:
 
 
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Join lines that end in a backslash to the next; a comment continues only in another comment."""
+    """Join each line that ends in a backslash to the next. A comment continues only in another comment."""
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:
@@ -104,7 +106,7 @@ def _check_shared_memory(lines: list[tuple[int, str]]) -> Iterator[Fault]:
 
 
 def _fill_in(words: list[str], defaults: dict[str, str]) -> list[str]:
-    """Return the words of a FROM with the values of the ARG lines before it."""
+    """Return the words of a FROM, with variables replaced by the values of the ARG lines before it."""
     return [re.sub(r"\$\{?(\w+)\}?", lambda name: defaults.get(name[1], name[0]), word) for word in words]
 
 
@@ -114,7 +116,10 @@ def _plain(arguments: str) -> str:
 
 
 def _check_users(instructions: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
-    """Yield a fault if the last stage's user is root or not in the image. A stage built on another stage keeps its user."""
+    """Yield a fault if the last stage's user is root, or does not exist in the image.
+
+    A stage that is built on another stage keeps its user.
+    """
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
     for number, order, arguments in instructions:

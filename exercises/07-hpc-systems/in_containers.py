@@ -1,6 +1,7 @@
-"""The same measurement, bare and in containers: in every installed engine and in your own; and the files of two images.
+"""The same measurement without a container, in every installed engine and in your own; and the files of two images.
 
-You will learn    what a container separates from its host and what it shares; what a start costs; what faults an image can have
+You will learn    what a container separates from its host, and what it shares; what a start costs; which faults an image can
+have
 You will produce  one product and one sum in every engine; an image for Docker and one for Apptainer without faults
 Run it            python in_containers.py --engines bare,namespaces
 Your part         my_container.sh; the faults of my_dockerfile.txt and of my_definition.def
@@ -30,10 +31,12 @@ FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def")
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one measurement in every container engine that is here")
 parser.add_argument(
-    "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="engines to try"
+    "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="which engines to try"
 )
-parser.add_argument("--driver", type=str, default="580.126", help="NVIDIA's driver, which the images have to fit")
-parser.add_argument("--repeats", type=int, default=5, help="starts of each engine; the median counts")
+parser.add_argument(
+    "--driver", type=str, default="580.126", help="version of NVIDIA's driver with which the images have to work"
+)
+parser.add_argument("--repeats", type=int, default=5, help="number of starts of each engine; the median counts")
 args = parser.parse_args()
 engines = args.engines.split(",")
 if unknown := [name for name in engines if name not in containers.ENGINES]:

@@ -1,4 +1,4 @@
-"""Interconnect: how GPUs are linked, which of them should work together, and how fast the links of this computer are.
+"""Interconnect: how GPUs are linked, which GPUs should work together, and how fast the links of this computer are.
 
 You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen by their slowest link; what a message costs, and
                   what each of its bytes costs
@@ -34,11 +34,11 @@ SPEEDS = {"PCIe 3 x16": 15.75, "PCIe 4 x16": 31.5, "NVLink 3": 300.0, "25 Gbit/s
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="read and judge listings of links, and time the links of this computer")
-parser.add_argument("--puzzle", type=int, default=1, help="the fifth computer follows from this number")
-parser.add_argument("--size", type=int, default=4, help="GPUs of a group; it divides the GPUs of every computer: 2 or 4")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the fifth computer is generated")
+parser.add_argument("--size", type=int, default=4, help="GPUs in a group: 2 or 4")
 parser.add_argument("--gib", type=float, default=1.0, help="GiB of the all-reduce whose time is calculated")
-parser.add_argument("--ranks", type=int, default=8, help="ranks of that all-reduce")
-parser.add_argument("--max-bytes", type=int, default=536870912, help="the largest message; the smallest has 64 KiB")
+parser.add_argument("--ranks", type=int, default=8, help="ranks in the all-reduce whose time is calculated")
+parser.add_argument("--max-bytes", type=int, default=536870912, help="size of the largest message; the smallest is 64 KiB")
 args = parser.parse_args()
 if args.puzzle < 1 or args.size not in (2, 4) or args.gib <= 0 or args.ranks < 2 or args.max_bytes < 1 << 18:
     parser.error("--puzzle must be at least 1, --size 2 or 4, --gib above 0, --ranks at least 2, --max-bytes at least 262144")
@@ -48,7 +48,7 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 
 # --- the listings --------------------------------------------------------------------------------------------------------
 def judge(listing: topology.Listing) -> dict[str, object]:
-    """Return the results of your part for a listing, and the best possible ones."""
+    """Return the results of your part for a listing, and the best possible results."""
     table = listing.links
     answer = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]

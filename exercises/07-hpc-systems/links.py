@@ -1,4 +1,4 @@
-"""Times the links of this computer: a copy inside a process, and from one process to another through shared memory or TCP.
+"""Time the links of this computer: a copy inside a process, and a transfer to another process by shared memory or TCP.
 
 One processor copies, without torch. Started as a program, this file is the other process.
 """
@@ -21,7 +21,7 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 
 
 class Links:
-    """Moves up to `limit` bytes over each link. Use it in a `with`: the other process ends with the block."""
+    """Moves up to `limit` bytes over each link. Use it in a `with`, after which the other process ends."""
 
     def __init__(self, limit: int) -> None:
         self._most = limit
@@ -64,7 +64,7 @@ class Links:
             self.tcp.recv(1)
 
     def has_arrived(self, way: str, size: int) -> bool:
-        """Return whether the last bytes arrived unchanged, by their CRC-32."""
+        """Return whether the last bytes arrived unchanged, judging by their CRC-32."""
         if way == INSIDE:
             checksum = zlib.crc32(self._target[:size])
         else:
@@ -88,7 +88,7 @@ class Links:
 
 
 def sizes_up_to(limit: int) -> list[int]:
-    """Return sizes from 64 KiB up to `limit` bytes, each twice the one before."""
+    """Return sizes from 64 KiB up to `limit` bytes, each twice the previous one."""
     sizes = [1 << 16]
     while 2 * sizes[-1] <= limit:
         sizes.append(2 * sizes[-1])
@@ -96,7 +96,7 @@ def sizes_up_to(limit: int) -> list[int]:
 
 
 def _memory_folder() -> str | None:
-    """Return a folder whose files are in memory: /dev/shm on Linux, else the usual folder."""
+    """Return a folder whose files are in memory: /dev/shm on Linux, otherwise the usual folder."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 

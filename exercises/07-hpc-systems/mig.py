@@ -1,7 +1,9 @@
-"""The instances of a GPU that is divided by MIG: which exist, where each may begin, and the fewest GPUs for a list of them.
+"""The instances of a GPU that is divided by MIG: its profiles, their allowed places, and the fewest GPUs for a list of
+instances.
 
-Places are as `nvidia-smi mig -lgipp` prints them: a profile may begin only at certain memory slices, and takes several. A GPU
-also has compute slices. Profiles of A100 and H100 are from NVIDIA's "MIG User Guide"; those of an A30 from its own table.
+Places are as `nvidia-smi mig -lgipp` prints them. A profile may begin only at certain memory slices, and takes several. A GPU
+also has compute slices. The profiles of A100 and H100 are from NVIDIA's "MIG User Guide", and those of an A30 from its own
+table.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Card:
     profiles: tuple[Profile, ...]
 
     def profile(self, name: str) -> Profile | None:
-        """Return the profile of that name."""
+        """Return the profile with that name."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
     def describe(self) -> dict[str, object]:
@@ -74,8 +76,7 @@ Place = tuple[int, int]  # the GPU's number, and the memory slice at which the i
 
 
 def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """Return the faults that a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices. The
-    list is empty if there is nothing to refuse."""
+    """Return the faults that a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices."""
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []
@@ -100,8 +101,10 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
 
 
 def place(card: Card, names: Sequence[str]) -> list[Place]:
-    """Find places with the fewest GPUs, by search: try all starts of all instances, largest first, adding a GPU until all
-    fit."""
+    """Return places on the fewest GPUs.
+
+    Search through all starts of all instances, largest first, adding a GPU until all instances fit.
+    """
     sizes = {profile.name: profile.memory for profile in card.profiles}
     order = sorted(range(len(names)), key=lambda number: -sizes[names[number]])
     for gpus in range(1, len(names) + 1):
@@ -144,7 +147,7 @@ def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> 
 
 
 def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-    """Yield a line for each GPU, a cell for each memory slice."""
+    """Yield a line for each GPU, with a cell for each memory slice."""
     for gpu in sorted({gpu for gpu, _ in places}):
         cells = ["."] * card.memory
         for name, (place_gpu, start) in zip(names, places, strict=True):
@@ -156,7 +159,11 @@ def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[
 
 @dataclass(frozen=True)
 class Service:
-    """A service that shares a GPU: GiB, percent of the processors, whether it must be isolated, and ms to answer."""
+    """A service that shares a GPU.
+
+    It has a name, GiB, percent of the processors, whether it must be isolated, and the milliseconds within which it has to
+    answer.
+    """
 
     name: str
     gib: float
@@ -166,7 +173,7 @@ class Service:
 
 
 def make_services(puzzle: int, card: Card) -> list[Service]:
-    """Return seven to nine services that follow from `puzzle`, none larger than the card."""
+    """Return seven to nine services that follow from `puzzle`. None is larger than the card."""
     chance = random.Random(puzzle)
     kinds = [("chat", True), ("search", True), ("speech", True), ("notebook", False), ("report", False), ("batch", False)]
     services = []
@@ -181,8 +188,11 @@ def make_services(puzzle: int, card: Card) -> list[Service]:
 
 
 def right_way(service: Service, card: Card) -> str:
-    """Return how a service should share a card: alone if it needs more than half; by MIG if it must be isolated and the card
-    has MIG; by MPS if it has to answer within a time limit; else by time-slicing."""
+    """Return how a service should share a card.
+
+    A service that needs more than half does not share. A service that must be isolated uses MIG if the card has it. A service
+    with a time limit uses MPS, and any other service uses time-slicing.
+    """
     if service.gib > card.gib / 2 or service.percent > 50:
         return "none"
     if service.isolated:
@@ -191,6 +201,6 @@ def right_way(service: Service, card: Card) -> str:
 
 
 def right_profile(service: Service, card: Card) -> str:
-    """Return the smallest profile with enough memory and enough of the processors."""
+    """Return the smallest profile with enough memory and a large enough share of the processors."""
     enough = (p for p in card.profiles if p.gib >= service.gib and 100 * p.compute / card.compute >= service.percent)
     return next(profile.name for profile in enough)

@@ -13,8 +13,8 @@ from __future__ import annotations
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
     """Return the PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
-    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group is passed as a whole, except its
-    PCI bridges, class [0604]. Return an empty list if the group has a device that the host needs.
+    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group is passed through as a whole,
+    except its PCI bridges, class [0604]. Return an empty list if the group has a device that the host needs.
     """
     raise NotImplementedError("to_vfio: which devices share the group of the GPU?")
 
@@ -22,8 +22,8 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
     """Return the fewest GPUs for virtual machines with these needs in GiB.
 
-    `profiles` maps the GiB of each profile to the number that fits on a GPU. All machines of a GPU have the same profile; a
-    machine may have a larger one than it needs.
+    `profiles` maps the GiB of each profile to the number of such machines that fit on a GPU. All machines of a GPU have the
+    same profile. A machine may have a larger profile than it needs.
     """
     raise NotImplementedError("gpus_needed: which machine decides the profile of a GPU?")
 
@@ -31,16 +31,17 @@ def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
 def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
     """Return the lower and upper switches of a fat tree of two levels. Each node has one link.
 
-    A lower switch sends one link up for every `ratio` nodes below it, and uses as many of its ports as that allows; the links
+    A lower switch sends one link up for every `ratio` nodes below it, and uses as many of its ports as that allows. The links
     of all lower switches fill the ports of the upper ones.
     """
     raise NotImplementedError("switches: how many of a lower switch's ports go up?")
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """Return the stripe count and the stripe size in MiB of a checkpoint that `ranks` write as one file, in equal parts.
+    """Return the stripe count and the stripe size in MiB of a checkpoint that `ranks` ranks write as one file, in equal parts.
 
-    It is written every `every_s` seconds and may take `share` of that time; a target writes `ost_gb_per_s` GB/s (10**9 bytes).
+    The checkpoint has `gib` GiB, is written every `every_s` seconds and may take `share` of that time. A target writes
+    `ost_gb_per_s` GB/s (10**9 bytes).
     Take as few stripes as possible, and the largest power of two up to 1,024 MiB with which no stripe has bytes of two ranks.
     Return None if `osts` targets are too few.
     """
@@ -48,7 +49,10 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """Return "slurm" or "kubernetes" for a workload that `runs` "to its end" or "for ever", `starts` "all ranks at once", "when
-    it is its turn" or "by itself", and `shares` its GPUs "by queue", "by fair share" or "by autoscaling".
+    """Return "slurm" or "kubernetes" for a workload.
+
+    `runs`: "to its end" or "for ever".
+    `starts`: "all ranks at once", "when it is its turn" or "by itself".
+    `shares`: how it shares GPUs: "by queue", "by fair share" or "by autoscaling".
     """
     raise NotImplementedError("scheduler: what ends, and what runs for ever?")

@@ -14,10 +14,11 @@ from pathlib import Path
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
-    """Yield the records of a shard, `batch` at a time; the last batch may be shorter.
+    """Yield the records of a shard, `batch` at a time. The last batch may be shorter.
 
-    Record n has `size` bytes and begins at byte n * size. `order` is the random order in which training wants them. Within
-    each `window` records of the order (0 to window-1, window to 2 window-1, ...) they may come in any order; each comes once.
+    Record n has `size` bytes and begins at byte n * size. `order` is the random order in which training wants the records.
+    Within each `window` records of the order (0 to window-1, window to 2 window-1, ...), they may come in any order. Each
+    record comes once.
     A batch is used before the next is requested. At most two windows of records may be in memory at the same time.
     """
     with path.open("rb", buffering=0) as shard:

@@ -17,22 +17,25 @@ from __future__ import annotations
 def way(service: dict, card: dict) -> str:
     """Return "none", "mig", "mps" or "time-slicing".
 
-    "none", a separate GPU, if the service needs more than half of the memory or of the processors, or must be isolated on a
-    card without MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
-    "time-slicing" for the rest.
+    "none" means a separate GPU. A service gets it if it needs more than half of the memory or of the processors, or if it must
+    be isolated and the card has no MIG. Of the others, a service gets "mig" if it must be isolated, "mps" if it has to answer
+    within a time limit, and otherwise "time-slicing".
     """
     raise NotImplementedError("way: what does each of the three ways not divide?")
 
 
 def profile(service: dict, card: dict) -> str:
-    """Return the card's smallest profile with enough GiB and processors: its share of them is its `compute` over the card's."""
+    """Return the card's smallest profile with enough GiB and processors.
+
+    A profile's share of the processors is its `compute`, divided by the card's.
+    """
     raise NotImplementedError("profile: what share of the processors does a profile have?")
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
     """Return, for each profile in `names`, in order, the number of its GPU, from 0, and the memory slice at which it begins.
 
-    On a GPU no memory slice may belong to two instances, the compute slices of all together may not exceed the card's, and an
-    instance begins only where its profile allows it. Use as few GPUs as possible: 3g, 2g and 2g fit on one.
+    On a GPU, no memory slice may belong to two instances, and the compute slices of all instances may not exceed the card's. An
+    instance begins only where its profile allows it to. Use as few GPUs as possible: 3g, 2g and 2g fit on one.
     """
     raise NotImplementedError("place: where may a 3g begin, and what does that leave?")

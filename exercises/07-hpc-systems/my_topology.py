@@ -16,7 +16,7 @@ ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
 def read(text: str) -> list[list[str]]:
     """Return the links between the GPUs of a listing: `read(text)[2][5]` is the link between GPU 2 and GPU 5, such as "NV2".
 
-    On the diagonal is "X". Network cards have rows and columns in the same table, and below it is a legend: neither is a GPU.
+    The diagonal has "X". The table also has rows and columns for network cards, and a legend below it. These are not GPUs.
     """
     raise NotImplementedError("read: which lines and which columns of the text belong to GPUs?")
 

@@ -1,4 +1,4 @@
-"""Find faults in pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
+"""Find faults in pods that share a GPU, and faults by Kubernetes' own schemas, if they are installed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ MIG = "nvidia.com/mig-"
 
 
 def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield the faults of pods and of the device plugin's ConfigMap: a word for the kind of fault, and a sentence. `profiles`
-    are the card's MIG profiles."""
+    """Yield the faults of pods and of the device plugin's ConfigMap: a word for the kind of fault, and a sentence.
+
+    `profiles` are the card's MIG profiles.
+    """
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     sharing = _find_sharing(objects)
     shared = [pod for pod in pods if any(GPU in manifests.resources(box, "limits") for box in manifests.containers(pod))]
@@ -63,7 +65,7 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
 
 
 def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
-    """Return the way of sharing, or both, and the number of replicas in the device plugin's configuration."""
+    """Return the way of sharing (or both ways) and the number of replicas in the device plugin's configuration."""
     for thing in objects:
         data = thing.get("data") if thing.get("kind") == "ConfigMap" else None
         if not isinstance(data, dict) or not isinstance(data.get("config.yaml"), str):
@@ -81,7 +83,7 @@ def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
 
 
 def ask_for(objects: list[dict[str, Any]], prefix: str) -> list[str]:
-    """Return the names of the pods with a container whose limits have a resource of that prefix."""
+    """Return the names of the pods with a container whose limits have a resource with that prefix."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     asking_pods = [
         pod

@@ -1,6 +1,6 @@
-"""Write a file of records, read it in several ways, cold or warm, and count what came from the disk.
+"""Write a file of records, read it in several ways, cold or warm, and count the bytes that came from the disk.
 
-A record begins with its number (8 bytes), and its last 4 bytes are the CRC-32 of all before them.
+A record begins with its number (8 bytes). Its last 4 bytes are the CRC-32 of all bytes before them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ def shuffle(records: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The result of an order: how many records came, were changed on the way, never came, or came twice; whether each window
-    was whole before the next began; and whether all batches but the last were full."""
+    """The result of an order.
+
+    It counts the records that came, were changed on the way, never came, or came twice. It also has whether each window was
+    whole before the next began, and whether all batches but the last were full.
+    """
 
     records: int
     wrong: int
@@ -78,7 +81,7 @@ def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[
 
 
 def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window: int) -> Iterator[Sequence[bytes]]:
-    """Yield the records in exactly that order, with a read call for each."""
+    """Yield the records in exactly that order, with a read call for each record."""
     with path.open("rb", buffering=0) as shard:
         for start in range(0, len(order), batch):
             records = []
@@ -92,7 +95,10 @@ def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window
 
 
 def _read_all(path: Path, block: int, flags: int = 0) -> int:
-    """Read a file from front to back into one buffer, aligned to a page as O_DIRECT needs it; return the bytes read."""
+    """Read a file from front to back into one buffer, and return the bytes read.
+
+    The buffer is aligned to a page, because O_DIRECT needs that.
+    """
     with mmap.mmap(-1, block) as buffer:
         descriptor = os.open(path, os.O_RDONLY | flags)
         try:
@@ -119,8 +125,10 @@ def _read_random(path: Path, block: int = 4096, count: int = 4096) -> int:
 
 
 def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
-    """Return the function for each way to read a file, and whether the file must not be cached. O_DIRECT exists only on
-    Linux."""
+    """Return the function for each way to read a file, and whether the file must not be cached.
+
+    O_DIRECT exists only on Linux.
+    """
     direct = getattr(os, "O_DIRECT", 0)
     everywhere: dict[str, tuple[Callable[[Path], int], bool]] = {
         "1 MiB, cold": (lambda path: _read_all(path, MIB), True),
@@ -138,7 +146,8 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
 
 
 def forget(path: Path) -> None:
-    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a virtual machine's host."""
+    """Remove a file from the page cache. This needs no special rights, and does not reach the cache of a virtual machine's
+    host."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -149,7 +158,7 @@ def forget(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """A call's seconds, processor seconds, read calls and bytes that came from a disk. A count is None if it is unknown."""
+    """A call's seconds, processor seconds, read calls, and bytes that came from a disk. A count is None if it is unknown."""
 
     seconds: float
     cpu_s: float

@@ -1,4 +1,4 @@
-"""Sharing a GPU: a way for each of several services, places for the instances of MIG, and pods that ask for their shares.
+"""Sharing a GPU: a way for each of several services, places for MIG's instances, and pods that request their shares.
 
 You will learn    what time-slicing, MPS and MIG divide; where an instance may begin and why; what Kubernetes needs to know
 You will produce  a plan for the services of your puzzle, drawn slice by slice; manifests without faults
@@ -30,10 +30,12 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="services that share GPUs")
-parser.add_argument("--puzzle", type=int, default=1, help="the services follow from it")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the services are generated")
 parser.add_argument("--gpu", type=str, default="a100-80", choices=list(mig.CARDS), help="the card to plan for")
-parser.add_argument("--processes", type=str, default="1,2,4", help="processes that share this computer's GPU, if it has one")
-parser.add_argument("--seconds", type=float, default=5.0, help="length of each measurement of processes that share the GPU")
+parser.add_argument(
+    "--processes", type=str, default="1,2,4", help="numbers of processes that share this computer's GPU, if it has one"
+)
+parser.add_argument("--seconds", type=float, default=5.0, help="seconds of each measurement of processes that share the GPU")
 args = parser.parse_args()
 counts = [int(word) for word in args.processes.split(",")]
 if args.puzzle < 1 or args.seconds <= 0 or min(counts) < 1:

@@ -1,4 +1,4 @@
-"""From a file into a GPU's memory: through pageable memory, through pinned memory, with two buffers, and past the host."""
+"""Move data from a file into a GPU's memory, by pageable memory, by pinned memory, by two buffers, and past the host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ BLOCK = 16 << 20
 
 
 def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, object]]:
-    """Return a row for each way, warm, with GB/s and processor seconds per GB (GB/s above the link's is None and `refused`);
-    then what GPUDirect Storage does here: `mode` is gds, compat or None, with the reason in words."""
+    """Return a row for each way, warm, with GB/s and processor seconds per GB; then the result of GPUDirect Storage.
+
+    GB/s above the link's are None and `refused`. For GPUDirect Storage, `mode` is gds, compat or None, with the reason in
+    words.
+    """
     link = nvidia_smi.find_pcie_gb_per_s()
     ways: dict[str, Callable[[Path, torch.device], None]] = {
         "pageable": _copy_pageable,
@@ -84,7 +87,8 @@ def _load_by_cufile(path: Path, device: torch.device) -> None:
 
 
 def _find_gds() -> tuple[str | None, str]:
-    """Return cuFile's mode, None if it cannot be used, and the reason: without nvidia-fs, cuFile copies through the host."""
+    """Return cuFile's mode, or None if cuFile cannot be used, and the reason. Without nvidia-fs, cuFile copies through the
+    host."""
     if not hasattr(torch.cuda, "gds"):
         return None, "not measured: this torch has no torch.cuda.gds"
     try:

@@ -1,4 +1,4 @@
-"""From storage to the GPU: one file read in every way, cold and warm, and training's random order with fewer reads.
+"""From storage to the GPU: read one file in every way, cold and warm, and read training's random order with fewer calls.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
 You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the delivered one
@@ -28,10 +28,12 @@ from shards import MIB
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one file of records, read in every way")
-parser.add_argument("--megabytes", type=int, default=4096, help="MiB of the file")
-parser.add_argument("--record", type=int, default=4096, help="bytes of a record, a multiple of 512")
-parser.add_argument("--batch", type=int, default=256, help="records of a batch")
-parser.add_argument("--windows", type=int, default=8, help="windows of the random order; within one, any order is allowed")
+parser.add_argument("--megabytes", type=int, default=4096, help="size of the file in MiB")
+parser.add_argument("--record", type=int, default=4096, help="size of a record in bytes; a multiple of 512")
+parser.add_argument("--batch", type=int, default=256, help="records in a batch")
+parser.add_argument(
+    "--windows", type=int, default=8, help="number of windows of the random order; within a window, any order is allowed"
+)
 parser.add_argument("--seed", type=int, default=0, help="seed of the random order")
 args = parser.parse_args()
 if args.record % 512 or args.record < 512 or args.megabytes < 8 or args.batch < 1 or not 1 <= args.windows <= 64:
@@ -50,7 +52,7 @@ if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
 
 
 def find_filesystem(path: Path) -> str | None:
-    """Return the type of the file system of a folder, such as ext4, or None if the system does not say."""
+    """Return the type of a folder's file system, such as ext4, or None if the system does not report it."""
     try:
         process = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
     except OSError:
@@ -59,7 +61,7 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """Return the delivery of a reader, and its cost without the checks."""
+    """Return a reader's delivery, and its cost without the checks."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 

@@ -1,7 +1,9 @@
-"""The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
+"""The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them, and the best groups and rings by
+search.
 
 The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
-V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4); those of the others follow from their names.
+V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4). The links of the other computers follow from their
+names.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ SYS SYS SYS NV1 NV2 NV1 NV2  X
 
 @dataclass(frozen=True)
 class Listing:
-    """A computer: the links between its GPUs, and how many network cards are in the same table."""
+    """A computer: the links between its GPUs, and the number of network cards in the same table."""
 
     name: str
     links: Links
@@ -87,7 +89,8 @@ def rank_link(link: str) -> int:
 
 
 def score(links: Links, pairs: Iterable[tuple[int, int]]) -> Score:
-    """Return the score of pairs of GPUs, the higher the better: the rank of their slowest link, then how few have that rank."""
+    """Return the score of pairs of GPUs, the higher the better: the rank of their slowest link, then how few links have that
+    rank."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds))) if speeds else (1000, 0)
 
@@ -98,17 +101,17 @@ def group_score(links: Links, groups: Sequence[Sequence[int]]) -> Score:
 
 
 def ring_score(links: Links, ring: Sequence[int]) -> Score:
-    """Return the score of all hops of a ring, including the one from its last GPU to its first."""
+    """Return the score of all hops of a ring, including the hop from its last GPU to its first."""
     return score(links, zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
 def best_group_score(links: Links, size: int) -> Score:
-    """Return the best score of any division into groups of `size`: all are tried (35 for two groups of four)."""
+    """Return the best score of any division into groups of `size`. All are tried (35 for two groups of four)."""
     return max(group_score(links, groups) for groups in divisions(list(range(len(links))), size))
 
 
 def best_ring_score(links: Links) -> Score:
-    """Return the best score of any ring through all GPUs: all are tried (2,520 for eight, since a ring has two directions)."""
+    """Return the best score of any ring through all GPUs. All are tried (2,520 for eight, as a ring has two directions)."""
     first, *following = range(len(links))
     return max(ring_score(links, (first, *order)) for order in itertools.permutations(following) if order[0] <= order[-1])
 
@@ -143,8 +146,11 @@ def listings(puzzle: int) -> list[Listing]:
 
 
 def compose(puzzle: int) -> Listing:
-    """Return a computer with eight GPUs on two sockets whose numbers say nothing about their links: pairs linked by NVLinks, a
-    hybrid cube, or two islands that two NVLinks join. The same puzzle gives the same computer."""
+    """Return a computer with eight GPUs on two sockets. The GPUs' numbers say nothing about their links.
+
+    It has pairs linked by NVLinks, a hybrid cube, or two islands joined by two NVLinks. The same puzzle gives the same
+    computer.
+    """
     chance = random.Random(puzzle)
     kinds = [_pairs("NV2", "NV12"), _pairs("PXB", "NV4"), _pairs("NODE", "NV2"), _cube(), _islands()]
     built, order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)

@@ -1,4 +1,4 @@
-"""The workloads whose memory is traced, and the totals of a memory tracer and of the engine's ledger."""
+"""Workloads whose memory is traced, and the totals of a memory tracer and of the engine's ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER_PROBE = re.compile(
 
 @dataclass(frozen=True)
 class Workload:
-    """Requests (prompt tokens, tokens to generate) to an engine with its own weights; `memory` is the GPU's memory in bytes."""
+    """Requests (prompt tokens, tokens to generate) to an engine with its own weights. `memory` is the GPU's memory in bytes."""
 
     name: str
     layers: int
@@ -40,8 +40,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of allocations: blocks and their bytes, failed calls by error code, bytes alive at the end by requesting
-    function."""
+    """Totals of allocations.
+
+    They contain blocks and their bytes, failed calls by error code, and the bytes alive at the end by requesting function.
+    """
 
     allocations: int = 0
     bytes: int = 0
@@ -56,12 +58,12 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Return the function with the most live bytes, weights excluded, or an empty text if there is none."""
+        """Return the function with the most live bytes, excluding weights, or an empty text if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
 def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Workload]:
-    """Return three workloads; each forgets to free a different one of the engine's three buffers (engine.c: seed % 3)."""
+    """Return three workloads. Each forgets to free a different one of the engine's three buffers (engine.c: seed % 3)."""
     return [
         Workload("one request", layers, 3 * seed + 1, ((16, tokens),)),
         Workload("three requests", layers, 3 * seed + 2, ((24, tokens), (100, 2 * tokens), (7, tokens))),
@@ -73,7 +75,7 @@ def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Wo
 
 
 def read_ledger(ledger: Mapping[str, Any]) -> Totals:
-    """Return the true totals from the engine's own ledger, which keeps no sizes."""
+    """Return the true totals from the engine's own ledger, which does not record sizes."""
     alive = {name: site["alive_bytes"] for name, site in ledger["sites"].items() if site["alive_bytes"]}
     failures = {2: ledger["failed"]} if ledger["failed"] else {}
     allocations = sum(site["calls"] - site["failed"] for site in ledger["sites"].values())
@@ -81,8 +83,10 @@ def read_ledger(ledger: Mapping[str, Any]) -> Totals:
 
 
 def read_maps(maps: Mapping[str, Any]) -> Totals:
-    """Return the totals in the maps of my_trace.bt. Raises ValueError if a key is not a block's address or a value is not a
-    number."""
+    """Return the totals in the maps of my_trace.bt.
+
+    Raises ValueError if a key is not a block's address or a value is not a number.
+    """
     sizes = {max(0, bucket.get("min", 0)).bit_length() - 1: bucket["count"] for bucket in _take(maps, "@sizes", list)}
     blocks, sites = _take(maps, "@size", dict), _take(maps, "@site", dict)
     alive: Counter[str] = Counter()
@@ -93,7 +97,7 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Return the map of that name, empty if nothing was stored in it. Raises ValueError if it is of another kind."""
+    """Return the map with that name, empty if nothing was stored in it. Raises ValueError if it is of another kind."""
     value = maps.get(name)
     if value is None:
         return kind()
@@ -104,7 +108,7 @@ def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def name_site(value: object) -> str:
-    """Return the function that asked for a block, from a name or a stack: the first frame outside the CUDA runtime."""
+    """Return the function that asked for a block: the first one outside the CUDA runtime in a name or a stack."""
     frames = [word.partition("+")[0] for word in str(value or "").split()]
     return next((name for name in frames if not name.startswith(("cuda", "0x"))), "unknown")
 
@@ -125,7 +129,10 @@ def read_counters(counters: tracers.Counters) -> Totals:
 
 
 def read_calls(counters: Mapping[Any, Any]) -> list[tuple[str, int]]:
-    """Return how often each function was called, if the tracer counts calls: the map @calls, or the counters `calls NAME`."""
+    """Return how often each function was called, if the tracer counts calls.
+
+    bpftrace counts them in the map @calls, and the preloaded library in the counters `calls NAME`.
+    """
     if isinstance(by_name := counters.get("@calls"), dict):
         return sorted(by_name.items())
     return sorted(
@@ -137,7 +144,7 @@ COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
 def compare(totals: Totals | None, truth: Totals) -> dict[str, Any]:
-    """Return the tracer's totals next to the true ones, or None without totals; `_off` is the difference, 0 if they agree."""
+    """Return the tracer's totals next to the true ones, or None without totals. `_off` is the difference, 0 if they agree."""
     row: dict[str, Any] = {
         "allocations_true": truth.allocations, "bytes_true": truth.bytes, "failed_true": sum(truth.failed.values()),
         "alive_true": truth.alive_bytes, "site_true": truth.leak,
@@ -165,7 +172,7 @@ def name_size(power: int) -> str:
 
 
 def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
-    """Return the functions that a bpftrace program traces in addition to the memory functions; comments do not count."""
+    """Return the functions that a bpftrace program traces besides the memory functions. Comments do not count."""
     names = {match[2] for match in PROBE.finditer(strip_comments(text))}
     matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
     probes = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
@@ -178,16 +185,18 @@ def strip_comments(text: str) -> str:
 
 
 def is_open(file: Path) -> bool:
-    """Return whether a tracer is still as delivered: no line of it counts allocations."""
+    """Return whether a tracer is still as delivered, with no line that counts allocations."""
     word = "@allocations" if file.suffix == ".bt" else '"allocations"'
     return word not in strip_comments(file.read_text(encoding="utf-8", errors="replace"))
 
 
 @contextmanager
 def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
-    """Yield a copy of the engine and its runtime below `folder`. A copy is needed because a probe on a library fires in every
-    process that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the
-    stand-in."""
+    """Yield a copy of the engine and its runtime below `folder`.
+
+    A probe on a library fires in every process that maps that file, including processes of other learners, so a copy is needed.
+    `runtime` is NVIDIA's runtime on a GPU, or None for the stand-in.
+    """
     with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as place:
         library = Path(shutil.copytree(stand_in.build(is_measured=False), Path(place) / "built"))
         if runtime:
@@ -199,8 +208,10 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
 def follow(
     engine: stand_in.Engine, tracing: AbstractContextManager[dict[Any, Any]], workload: Workload
 ) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """Return the counts of a tracer during a workload, and the engine's ledger. The tracer is ready before the engine does
-    anything."""
+    """Return the counts of a tracer during a workload, and the engine's ledger.
+
+    The tracer is ready before the engine does anything.
+    """
     with tracing as counters:
         engine.load()
         for prompt, tokens in workload.requests:
@@ -234,7 +245,7 @@ def trace_by_bpftrace(
 def trace_by_preload(
     library: Path, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[tracers.Counters, dict[str, Any]]:
-    """Return the counters, after a workload, of a library that was loaded before the runtime; and the ledger."""
+    """Return a workload's counters and its ledger. A library that is loaded before the runtime counts."""
     tracer = tracers.Preload(library)
     with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

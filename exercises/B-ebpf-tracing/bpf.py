@@ -1,4 +1,4 @@
-"""bpftrace as a child process: wait until its probes are attached, stop it so that it prints its maps, read them as JSON."""
+"""Run bpftrace as a child process: wait until its probes are attached, stop it, and read the maps that it prints as JSON."""
 
 from __future__ import annotations
 
@@ -47,19 +47,21 @@ def find_reason(library: Path) -> str | None:
 
 
 def quote(library: Path) -> str:
-    """Return the path in quotes, as a probe needs it: a bare space or colon would end it."""
+    """Return the path in quotes, because a bare space or colon would end it in a probe."""
     return json.dumps(str(library), ensure_ascii=False)
 
 
 @contextmanager
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
-    """Run a bpftrace program while the block runs; the dictionary is filled with its maps when the block ends.
+    """Run a bpftrace program while the block runs. The dictionary gets the program's maps when the block ends.
 
-    `pid` is the process whose addresses are turned into function names; it has to be alive until the block ends. It does not
-    filter reliably: while others probe the same file, probes may also fire for their processes. If the tracer sees that process
-    through another namespace (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
-    dictionary by key ("a,b" for several keys), or a list of buckets with `min`, `max` and `count`; `errors` holds bpftrace's
-    error messages. bpftrace runs without --unsafe, so a program cannot start other programs.
+    `pid` is the process whose addresses are turned into function names, and must be alive until the block ends. It is no
+    reliable filter: while others probe the same file, probes may also fire for their processes. If the tracer sees the process
+    through another namespace (a sidecar), pass no pid, and name the library as /proc/PID/root/LIBRARY.
+
+    A map is a number, a dictionary by key ("a,b" for several keys), or a list of buckets with `min`, `max` and `count`.
+    `errors` contains bpftrace's error messages. bpftrace runs without --unsafe, so a program cannot start other programs.
+
     Raises TracerFailed if bpftrace does not start or end, or if it lost calls.
     """
     maps: dict[str, Any] = {}
@@ -90,7 +92,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
 
 
 def put_names(value: Any, name: Callable[[int], str]) -> Any:
-    """Return a map with function names in place of addresses; keys that become equal are added up.
+    """Return a map with function names in place of addresses. The values of keys that become equal are added up.
 
     bpftrace could look up the names itself, but Debian's build then closes files that are not its own, among them other maps.
     """
@@ -107,7 +109,7 @@ def put_names(value: Any, name: Callable[[int], str]) -> Any:
 
 
 def make_end_with_parent() -> Callable[[], None]:
-    """Return a function that a child process calls first, so that the kernel ends it if this process is killed."""
+    """Return a function for a child process to call first, so that the kernel ends it if this process is killed."""
     library = ctypes.CDLL(None)  # loaded here, because nothing may be loaded after a fork
 
     def end_with_parent() -> None:
@@ -134,9 +136,12 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """Return the output of bpftrace at its end. It notices a signal only while it waits for events, and loses a signal that
-    comes while it prints. Once it has detached its probes, which takes a while, a second signal kills it. So the signal is
-    sent while bpftrace waits and still handles it, and again only when it must have been lost."""
+    """Stop bpftrace, and return its output.
+
+    bpftrace notices a signal only while it waits for events, and loses a signal that arrives while it prints. Once it has begun
+    to detach its probes, which takes a while, a second signal kills it. So the signal is sent while bpftrace waits and still
+    handles it, and is repeated only if it must have been lost.
+    """
     now = time.monotonic()
     ends, next_signal = now + STOP_S, now
     while (now := time.monotonic()) < ends:
@@ -151,7 +156,7 @@ def _stop(process: subprocess.Popen[str]) -> str:
 
 
 def _waits_for_events(pid: int) -> bool:
-    """Return whether a process sleeps and has a handler for SIGINT; bpftrace removes its handler when it begins to end."""
+    """Return whether a process sleeps and has a handler for SIGINT. bpftrace removes its handler when it begins to end."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -162,7 +167,7 @@ def _waits_for_events(pid: int) -> bool:
 
 
 def _read_complaints(complaints: IO[str]) -> str:
-    """Return bpftrace's error messages in one line, without those that it always prints."""
+    """Return bpftrace's error messages in one line, without the messages that it always prints."""
     complaints.seek(0)
     lines = complaints.read(1 << 16).splitlines()
     return "; ".join(line.strip() for line in lines if line.strip() and not any(noise in line for noise in NOISE))[:400]

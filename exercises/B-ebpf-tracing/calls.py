@@ -1,4 +1,4 @@
-"""The CUDA calls of one request: counted from outside, compared with the engine's own ledger, and with your formulas.
+"""Count the CUDA calls of one request from outside, and compare them with the engine's own ledger and with your formulas.
 
 You will learn    how many kernels a token takes; what allocates memory while tokens are generated; what a tracer costs
 You will produce  calls, kernels and blocks of one request, counted exactly, and compared with your prediction
@@ -29,11 +29,13 @@ from bench import say
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="count the CUDA calls of one request")
-parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
-parser.add_argument("--tokens", type=int, default=8, help="tokens to generate")
-parser.add_argument("--puzzle", type=int, default=1, help="decides the engine's layers and sizes")
-parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first that works here")
-parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch if there is a GPU")
+parser.add_argument("--prompt", type=int, default=16, help="length of the prompt")
+parser.add_argument("--tokens", type=int, default=8, help="number of tokens to generate")
+parser.add_argument("--puzzle", type=int, default=1, help="determines the engine's number of layers and its sizes")
+parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first tracer that works here")
+parser.add_argument(
+    "--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: PyTorch on a GPU, otherwise the stand-in"
+)
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt must be from 1 to 2048, --tokens from 1 to 512, and --puzzle at least 1")
@@ -55,7 +57,7 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """Return the median time in seconds of a warm request with that many calls."""
+    """Return the median time of a warm request, in seconds. The more `calls` it makes, the less often it is repeated."""
     seconds = []
     for _ in range(1 + max(MIN_REPEATS, min(REPEATS, MAX_CALLS // calls))):
         start = time.perf_counter()
@@ -65,7 +67,7 @@ def time_requests(engine: stand_in.Engine, calls: int) -> float:
 
 
 def find_largest_difference(first: Mapping[str, int], second: Mapping[str, int]) -> int:
-    """Return the largest difference between two numbers of the same name; a missing number counts as 0."""
+    """Return the largest difference between two numbers of the same name. A missing number counts as 0."""
     return max((abs(first.get(name, 0) - second.get(name, 0)) for name in {*first, *second}), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The pod on Kubernetes (k3s on the course's node): apply it, wait for it, send it a request, and delete it again."""
+"""Run the pod on Kubernetes (k3s on the course's node): apply it, wait for it, send it a request, and delete it again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWER_S = 120.0
 
 
 class ClusterFailed(Exception):
-    """A cluster command failed. The text has its message."""
+    """A cluster command failed. The text contains its message."""
 
 
 def find_reason() -> str | None:
@@ -103,7 +103,8 @@ def _list_files(program: str) -> Iterator[str]:
 
 
 def prepare() -> None:
-    """Set up what the pod needs on the node: the tracer's image, its script as a ConfigMap, and the number of GPUs.
+    """Set up three things that the pod needs on the node: the tracer's image, its script as a ConfigMap, and the number of
+    GPUs.
 
     k3s has no device plugin here, so the node advertises its GPUs as an extended resource. Raises ClusterFailed.
     """
@@ -123,7 +124,7 @@ def prepare() -> None:
 
 @contextmanager
 def _apply(file: Path) -> Iterator[None]:
-    """Keep a manifest's pod for as long as the block lasts; a pod left by an earlier run is deleted first."""
+    """Keep a manifest's pod for as long as the block lasts. A pod that an earlier run left is deleted first."""
     _kubectl("delete", f"--filename={file}", "--ignore-not-found", "--now", limit_s=120)
     try:
         _kubectl("apply", f"--filename={file}")
@@ -151,7 +152,10 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
 
 
 def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> str | None:
-    """Return the pod's address once it is ready, or None if a container keeps ending, or the pod is not ready in time."""
+    """Return the pod's address once it is ready.
+
+    Return None if a container keeps ending, or if the pod is not ready in time.
+    """
     ends = time.monotonic() + READY_S
     while True:
         status = manifests.mapping(json.loads(_kubectl("get", name, "--output=json")), "status")

@@ -1,6 +1,6 @@
-"""Two ranks of real DDP training on this computer, and the all-reduces of gloo that a tracer sees in them.
+"""Run two ranks of real DDP training on this computer, and count gloo's all-reduces with a tracer.
 
-Started as a program, this file is one rank: it reports when it is ready, trains when told to, and ends when its input ends.
+Started as a program, this file is one rank. It reports when it is ready, trains when told to, and ends when its input ends.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _end(rank: subprocess.Popen[str]) -> None:
 
 
 def _train() -> None:
-    """Train one rank: a model whose gradients are one bucket, so that DDP sends them with one all-reduce per step."""
+    """Train one rank. The model's gradients are one bucket, so DDP sends them with one all-reduce per step."""
     import torch
     import torch.distributed as dist
 

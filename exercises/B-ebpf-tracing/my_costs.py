@@ -23,15 +23,15 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
-    """Return how many blocks each function of the engine gets from cudaMalloc, and how many bytes these have in all.
+    """Return how many blocks each function of the engine gets from cudaMalloc, and how many bytes they have in total.
 
     Count from the start of the engine to the end of its first request. The keys are these four functions:
 
     load_weights      one block per layer: 12 matrices of width x width numbers, 2 bytes each
     copy_prompt       one block: 4 bytes for each token of the prompt
     grow_cache        one block for each page of PAGE tokens that a pass needs: key and value in every layer, `width` numbers
-                      of 2 bytes each. A pass needs room for all tokens up to the one it computes; the last token that is
-                      generated is never computed
+                      of 2 bytes each. A pass needs room for all tokens up to the one that it computes. The last token that
+                      is generated is never computed
     allocate_logits   one block for each generated token: 4 bytes for each word of the vocabulary
     """
     raise NotImplementedError("count_blocks: how many tokens are in the cache when the last pass has run?")

@@ -38,12 +38,14 @@ FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="your memory tracer, compared with the ledger of the engine that it traces")
-parser.add_argument("--seed", type=int, default=1, help="determines the sizes, and with them every number")
-parser.add_argument("--layers", type=int, default=6, help="layers of the engine, 4 to 9")
-parser.add_argument("--tokens", type=int, default=8, help="tokens that most requests generate")
+parser.add_argument("--seed", type=int, default=1, help="determines the sizes of the three workloads")
+parser.add_argument("--layers", type=int, default=6, help="number of layers of the engine, 4 to 9")
+parser.add_argument("--tokens", type=int, default=8, help="number of tokens that most requests generate")
 parser.add_argument("--cap-mib", type=int, default=64, help="MiB of memory of the GPU in the third workload")
 parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.bt) or preload (my_preload.c)")
-parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace all-reduces")
+parser.add_argument(
+    "--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace the all-reduces of DDP training"
+)
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
     parser.error("--seed must be at least 1, --layers from 4 to 9, --tokens from 1 to 64, and --cap-mib from 48 to 128")
@@ -59,8 +61,10 @@ except (stand_in.UnsupportedMachine, bpf.TracerFailed) as error:
 
 # --- which of the two files ------------------------------------------------------------------------------------------------
 def choose_tracer() -> str:
-    """Return the requested tracer; with auto, the first one that works here and whose file is written, bpftrace before
-    preload."""
+    """Return the requested tracer.
+
+    With auto, return the first one that works here and whose file is written: bpftrace, then preload.
+    """
     reason = bpf.find_reason(library) if args.tracer != "preload" else None
     if reason and args.tracer == "bpftrace":
         parser.error(f"{reason}. --tracer preload uses my_preload.c, which needs neither root nor bpftrace")
@@ -79,8 +83,10 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """Return the counts of your file in a workload, the totals of its memory (None while the file is not written), and the
-    ledger."""
+    """Return the counts of your file in a workload, the totals of its memory, and the ledger.
+
+    The totals are None while the file is not written.
+    """
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
             library = stand_in.build_library(file, Path(folder))
@@ -91,7 +97,7 @@ def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mappi
 
 
 def list_others() -> list[str]:
-    """Return the functions that your file traces in addition to the memory functions."""
+    """Return the functions that your file traces besides the memory functions."""
     if tracer == "bpftrace":
         return allocations.list_other_probes(file.read_text(encoding="utf-8"), sorted(symbols.list_functions(library)))
     with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:

@@ -1,7 +1,7 @@
-"""Probes without BPF: each hit of a uprobe writes a record into memory that the kernel shares with this process.
+"""Set probes without BPF: each hit of a uprobe writes a record into memory that the kernel shares with this process.
 
-See perf_event_open(2). The probes belong to open files of this process, so nothing stays behind, however it ends; probes that
-are set through tracefs (uprobe_events) would stay.
+See perf_event_open(2). The probes belong to open files of this process, so none remain when it ends. Probes that are set
+through tracefs (uprobe_events) would remain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MACHINES: dict[str, tuple[int, tuple[int, int, int], int, int | None]] = {
 
 
 class ProbesRefused(TracerFailed):
-    """The kernel does not let this process set probes, or records were lost. The text says why."""
+    """The kernel does not let this process set probes, or records were lost. The text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,10 @@ def find_reason(library: Path, offset: int) -> str | None:
 
 @contextmanager
 def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
-    """Yield the hits, in order of time, of probes on a library's functions (name and offset in the file) while the block runs.
+    """Yield a list of hits of probes on a library's functions. It is filled, in order of time, when the block ends.
 
-    Every process that runs code of that file causes hits. The list is filled when the block ends. Raises ProbesRefused.
+    Functions are given by name and offset in the file. Every process that runs code of that file causes hits. Raises
+    ProbesRefused.
     """
     hits: list[Hit] = []
     with ExitStack() as stack:
@@ -115,7 +116,7 @@ class _Reader:
         self._thread.start()
 
     def end(self) -> None:
-        """Take the last records. Raises ProbesRefused if any were lost."""
+        """Take the last records. Raises ProbesRefused if records were lost."""
         self._ended.set()
         self._thread.join()
         if self._lost:
@@ -157,7 +158,7 @@ def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
 
 @functools.cache
 def _choose_size() -> int:
-    """Return the bytes for the records of one processor: the number of pages has to be a power of two."""
+    """Return the bytes for the records of one processor. The number of pages has to be a power of two."""
     pages = min(MAX_PAGES, ALL_PAGES // len(_list_processors()))
     return mmap.PAGESIZE << (max(1, pages).bit_length() - 1)
 

@@ -1,8 +1,9 @@
-"""A pod without Kubernetes: processes in their own namespaces play its containers, as the manifest says.
+"""Play a pod without Kubernetes: processes in their own namespaces act as its containers, as the manifest says.
 
-Each container has its own mounts and a root folder in memory; with `shareProcessNamespace` both see the same processes. The
-tracer gets the node's folders that it mounts, its user and its capabilities; if this computer's user is not root, other users
-cannot be played, and `user_played` is false. Everything ends when the pod's first process ends, which ends with this process.
+Each container has its own mounts and a root folder in memory. With `shareProcessNamespace`, both containers see the same
+processes. The tracer gets its mounted folders of the node, its user and its capabilities. If this computer's user is not root,
+other users cannot be played, and `user_played` is false. The pod's first process ends with this process, and everything else
+ends with it.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Return why the API server would refuse a manifest, or the scheduler would leave the pod waiting, or None if it starts."""
+    """Return why a pod would not start, or None if it starts.
+
+    Either the API server refuses its manifest, or the scheduler leaves it waiting.
+    """
     try:
         objects = manifests.read(text)
     except ValueError as error:
@@ -118,7 +122,7 @@ def find_refusal(text: str) -> str | None:
 
 
 class Pod:
-    """The namespaces of a pod. Use it with `with`: nothing is left afterwards, even if this process is killed."""
+    """The namespaces of a pod. Use it with `with`: nothing remains afterwards, even if this process is killed."""
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
@@ -148,8 +152,10 @@ class Pod:
             self._first.wait()
 
     def enter(self, name: str, places: Sequence[tuple[str, str, bool]] = ()) -> list[str]:
-        """Return the command prefix that starts a container. `places`: source, path in the container, and whether it is
-        read-only."""
+        """Return the command prefix that starts a container.
+
+        `places`: source, path in the container, and whether it is read-only.
+        """
         at = f"/proc/{self._first.pid}/ns"
         user = [] if os.geteuid() == 0 else [f"--user={at}/user", "--preserve-credentials"]
         spaces = [f"--ipc={at}/ipc", f"--uts={at}/uts"]
@@ -175,7 +181,7 @@ class Pod:
         ]
 
     def _capabilities(self, name: str) -> str:
-        """Return the capabilities of a container in setpriv's notation: all are dropped except those in the manifest."""
+        """Return a container's capabilities in setpriv's notation. All are dropped except those in the manifest."""
         context = manifests.mapping(policies.container(self.manifest, name), "securityContext")
         if context.get("privileged"):
             return "+all"
@@ -188,7 +194,7 @@ class Pod:
         return ",".join(["-all", *(f"+{capability}" for capability in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
-        """Return the node folders for a tracer, at most two, that the container mounts and this computer has."""
+        """Return the node's folders for a tracer (at most two) that the container mounts and this computer has."""
         mounted = policies.mounts(self.manifest, name).items()
         return [(source, path, read_only) for path, (source, read_only) in mounted
                 if source in (policies.BTF, policies.TRACEFS) and Path(source).is_dir()
@@ -196,7 +202,7 @@ class Pod:
 
 
 def _find_folder(bound: Sequence[str]) -> str:
-    """Return a folder with none of the bind-mounted folders below it; a container's root is mounted there."""
+    """Return a folder without bind-mounted folders below it, on which a container's root is mounted."""
     for name in ("/mnt", "/media", "/srv", "/opt"):
         if Path(name).is_dir() and not any(place.startswith(f"{name}/") for place in bound):
             return name
@@ -205,7 +211,7 @@ def _find_folder(bound: Sequence[str]) -> str:
 
 @dataclass
 class Play:
-    """The result for a pod: its containers, what the tracer saw, the calls of the first trace by name, the engine's ledger."""
+    """The result for a pod: its containers, the tracer's report, the calls in the first trace, and the engine's ledger."""
 
     engine: Container
     tracer: Container
@@ -217,7 +223,7 @@ class Play:
 def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, tokens: int) -> Play:
     """Start both containers, send one request to the engine, and count its calls from the tracer's container.
 
-    With the tracer `preload` the counting happens inside the engine, and the tracer's container only looks for the engine.
+    The tracer `preload` counts inside the engine; the tracer's container then only looks for the engine.
     """
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
     library = stand_in.build()
@@ -236,8 +242,10 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
 
 
 def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
-    """Return bpftrace if it works in a container, otherwise the tracer inside the engine, and report why with `say`.
-    Raises NoTracer."""
+    """Return bpftrace if it works in a container, otherwise the tracer inside the engine. Raises NoTracer.
+
+    In the second case, report the reason with `say`.
+    """
     try:
         return tracers.find("bpftrace")
     except tracers.NoTracer as error:
@@ -285,7 +293,7 @@ def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | N
 
 
 class Sidecar:
-    """sidecar.sh in its container, read line by line; it ends when the block ends."""
+    """Runs sidecar.sh in its container and reads its output line by line. The container ends when the block ends."""
 
     def __init__(self, words: Sequence[str], sight: Sight) -> None:
         self._words, self._sight = words, sight
@@ -310,11 +318,11 @@ class Sidecar:
             self._process.wait()
 
     def wait_until_counting(self) -> int | None:
-        """Return None once it has printed counts, or its exit code if it ends before that."""
+        """Return None once the tracer has printed counts, or its exit code if it ends before that."""
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
-        """Return the calls by name that were made while `work` ran. Raises tracers.TracerFailed if the tracer ends."""
+        """Return the calls that were made while `work` ran, by name. Raises tracers.TracerFailed if the tracer ends."""
         start = self._read_counts()
         work()
         self._read_counts()  # these may have been printed before the work was done

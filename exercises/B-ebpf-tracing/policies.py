@@ -1,4 +1,4 @@
-"""Check a pod with an engine and a tracer against ten policies: which of them a manifest breaks, and why."""
+"""Check a pod with an engine and a tracer against ten policies, and say why a manifest breaks a policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODE_GPUS = 1
 
 @dataclass(frozen=True)
 class Policy:
-    """One policy: its name, whether it holds, and why not; `why` is empty if it holds."""
+    """One policy: its name, whether it holds, and why not. If it holds, `why` is empty."""
 
     policy: str
     why: str
@@ -29,7 +29,7 @@ class Policy:
 
 
 def find_pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the only Pod of a file, or an empty mapping if there is none, or more than one."""
+    """Return the only Pod of a file, or an empty mapping if the file does not have exactly one."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     return pods[0] if len(pods) == 1 else {}
 
@@ -45,7 +45,10 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 
 
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
-    """Return the user of a container's process: its own runAsUser, else the pod's, or None if the image decides."""
+    """Return the user of a container's process, or None if the image decides.
+
+    The container's runAsUser comes first, then the pod's.
+    """
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
         manifests.mapping(pod, "spec", "securityContext"),
@@ -62,7 +65,7 @@ def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
 
 
 def gpus_of(box: Mapping[str, Any]) -> int:
-    """Return the GPUs that a container's limits ask for, or 0 if that is not a whole number."""
+    """Return the GPUs that a container's limits request, or 0 if that is not a whole number."""
     count = manifests.resources(box, "limits").get(manifests.GPU, 0)
     return int(count) if str(count).isdecimal() else 0
 
@@ -88,7 +91,7 @@ def _plain(path: str) -> str:
 
 
 def check(pod: Mapping[str, Any]) -> list[Policy]:
-    """Return all ten policies, in the order in which they stop a pod: first those that keep it from starting."""
+    """Return all ten policies in the order in which they stop a pod. Policies that keep it from starting come first."""
     tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
     places, capabilities_added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [

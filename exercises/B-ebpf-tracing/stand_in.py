@@ -47,17 +47,18 @@ class EngineEnded(Exception):
 
 
 class InsideTracer(Protocol):
-    """A tracer that runs inside the engine, and the variables that the engine's environment needs for it from the beginning."""
+    """A tracer that runs inside the engine, with the variables that the engine's environment needs from the beginning."""
 
     environment: Mapping[str, str]
     descriptors: Sequence[int]
 
 
 def build(cache: Path | None = None, *, is_measured: bool = True) -> Path:
-    """Return the folder with the runtime, the engine and the counter, built now or taken from `cache` (None: the user's cache).
+    """Return the folder with the runtime, the engine and the counter. They are built now or taken from `cache`.
 
-    Raises UnsupportedMachine without Linux, without a compiler, or if the compiler cannot compile this; and on a computer with
-    a GPU, unless `is_measured` is false: a judge, which measures nothing, may use the stand-in anywhere.
+    If `cache` is None, it is the user's cache. Raises UnsupportedMachine without Linux, without a compiler, or if the compiler
+    fails. Also raises it on a computer with a GPU, unless `is_measured` is false: a judge measures nothing, so it may use the
+    stand-in anywhere.
     """
     if is_measured and Path("/dev/nvidia0").exists():
         raise UnsupportedMachine("this computer has a GPU, so the stand-in is refused here (--engine torch uses the GPU)")
@@ -65,7 +66,10 @@ def build(cache: Path | None = None, *, is_measured: bool = True) -> Path:
 
 
 def build_counter(cache: Path | None = None) -> Path:
-    """Return the library that counts calls from inside a process (count_calls.so), GPU or not. Raises UnsupportedMachine."""
+    """Return the library that counts calls from inside a process (count_calls.so), with or without a GPU.
+
+    Raises UnsupportedMachine.
+    """
     return _build(cache) / COUNTER
 
 
@@ -93,8 +97,10 @@ def _build(cache: Path | None) -> Path:
 
 
 def build_library(source: Path, folder: Path) -> Path:
-    """Compile a C file into a library in `folder` that can be loaded before the runtime. Raises UnsupportedMachine without a
-    compiler, and CompilerRefused with the compiler's first error."""
+    """Compile a C file into a library in `folder` that can be loaded before the runtime.
+
+    Raises UnsupportedMachine without a compiler, and CompilerRefused with the compiler's first error.
+    """
     target = folder / f"{source.stem}.so"
     words = (str(source), "-I", str(HERE), "-shared", "-fPIC", "-ldl", "-o", str(target))
     _compile([_find_compiler(), *FLAGS, *words], folder)
@@ -108,7 +114,7 @@ def _find_compiler() -> str:
 
 
 def _choose_store(cache: Path | None) -> Path:
-    """Return a writable folder that belongs to this user alone, for built files. Raises UnsupportedMachine."""
+    """Return a writable folder for built files that belongs to this user alone. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
     caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # the lab's on a node, and removed with it
     for place in (cache or caches / "tracing", Path("build").absolute()):
@@ -130,10 +136,10 @@ def _compile(words: Sequence[str], folder: Path) -> None:
 
 
 class Engine:
-    """An engine process. Use it with `with`: it ends when the block ends, and also if this process ends in any other way.
+    """An engine process. Use it with `with`. It ends when the block ends, and also if this process ends in any other way.
 
-    `layers` and `seed` decide what it computes (engine.c), `memory` is the GPU's memory in bytes, `tracer` counts inside the
-    process, and `prefix` is put before its command, such as `unshare ...`. `pid` is the process id of the started command.
+    `layers` and `seed` determine its computations (engine.c). `memory` is the GPU's memory in bytes. `tracer` counts inside the
+    process. `prefix` is put before its command, such as `unshare ...`. `pid` is the process id of the started command.
     """
 
     def __init__(
@@ -194,13 +200,16 @@ class Engine:
         return answer["tokens"], answer["error"]
 
     def ledger(self) -> dict[str, Any]:
-        """Return what the engine really did after its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
+        """Return the engine's true counts since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
         return self._ask("ledger")
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """Yield the address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or
-        a text, each word of which counts as a token) and `max_tokens`, as in vLLM."""
+        """Yield the address of an HTTP server in front of the engine.
+
+        As in vLLM, it takes POST /v1/completions with `prompt` and `max_tokens`. `prompt` is a list of tokens, or a text, of
+        which each word counts as a token.
+        """
         engine = self
 
         class Front(BaseHTTPRequestHandler):
@@ -226,7 +235,7 @@ class Engine:
                 self.wfile.write(text)
 
             def log_message(self, *_words: object) -> None:
-                """Log nothing: the run's log is for the exercise's own output."""
+                """Log nothing, because the run's log is for the exercise's own output."""
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Front) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

@@ -1,4 +1,4 @@
-"""Look up addresses and functions: where in a file a function begins, and which function of a process contains an address."""
+"""Look up functions and addresses: where a function begins in a file, and which function of a process contains an address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TracerFailed(Exception):
 
 
 class NoSymbols(TracerFailed):
-    """A file's functions cannot be read. The text says why."""
+    """A file's functions cannot be read. The text gives the reason."""
 
 
 def list_functions(library: Path) -> dict[str, int]:
@@ -25,7 +25,7 @@ def list_functions(library: Path) -> dict[str, int]:
 
 
 def find_offset(library: Path, address: int) -> int:
-    """Return the offset in a file that is mapped to a virtual address. Raises NoSymbols."""
+    """Return the offset in a file of a virtual address. Raises NoSymbols."""
     for offset, start, size in _read_parts(library):
         if start <= address < start + size:
             return address - start + offset
@@ -54,7 +54,7 @@ def _name(file: Path, address: int) -> str | None:
 
 @functools.lru_cache(maxsize=32)
 def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
-    """Return address and name of the functions in a file; with "-D" only of those that it exports."""
+    """Return address and name of the functions in a file. With "-D", return only exported functions."""
     command = ["nm", *([flag] if flag else []), "--defined-only", str(file)]
     try:
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -68,7 +68,7 @@ def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
 
 @functools.lru_cache(maxsize=32)
 def _read_parts(file: Path) -> tuple[tuple[int, int, int], ...]:
-    """Return the offset in the file, address and size of each mapped part of a 64-bit ELF file (elf(5)). Raises NoSymbols."""
+    """Return the file offset, address and size of each mapped part of a 64-bit ELF file (elf(5)). Raises NoSymbols."""
     try:
         with file.open("rb") as text:
             head = text.read(64)

@@ -1,7 +1,7 @@
 """An engine on a real GPU for the tracers: a small transformer in PyTorch that takes the same requests as the stand-in.
 
-Started as a program, this file is the engine's process. Its commands and answers are those of engine.c; in addition,
-`graph PROMPT TOKENS` is a request whose pass is captured as one CUDA graph and replayed for each token.
+Started as a program, this file is the engine's process. Its commands and answers are those of engine.c. In addition, `graph
+PROMPT TOKENS` captures a pass as one CUDA graph, and replays it for each token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class TorchEngine(stand_in.Engine):
         return find_library(self.pid)
 
     def graph(self, prompt: int, tokens: int) -> None:
-        """Send a request whose passes are one graph launch each. A call with 0 tokens captures the graph and is not counted."""
+        """Send a request whose passes are one graph launch each.
+
+        A call with 0 tokens captures the graph and is not counted.
+        """
         self._ask(f"graph {prompt} {tokens}")
 
 
@@ -99,16 +102,17 @@ def _serve(layers: int) -> None:
 
 
 def _append(text: Any, scores: Any) -> Any:
-    """Return the text with its most likely next token appended and its first token removed, so that every pass has the same
-    shape."""
+    """Append the most likely next token to the text and remove the first token, so that every pass has the same shape."""
     import torch
 
     return torch.cat([text[:, 1:], scores[:, -1:].argmax(-1)], 1)
 
 
 def _capture(model: Any, text: Any) -> tuple[Any, Any, Any]:
-    """Return one pass as a graph, with the tokens that it reads and the scores that it writes; warmed up on a separate
-    stream."""
+    """Return one pass as a graph, with the tokens that it reads and the scores that it writes.
+
+    Warm up on a separate stream first.
+    """
     import torch
 
     stream = torch.cuda.Stream()

@@ -33,8 +33,8 @@ HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="an engine and its tracer in one pod")
-parser.add_argument("--prompt", type=int, default=128, help="tokens of the request's prompt")
-parser.add_argument("--tokens", type=int, default=64, help="tokens that the request asks for")
+parser.add_argument("--prompt", type=int, default=128, help="length of the request's prompt")
+parser.add_argument("--tokens", type=int, default=64, help="number of tokens that the request asks for")
 parser.add_argument("--engine", type=str, default="auto", choices=["auto", "stand-in", "vllm"], help="the engine to trace")
 args = parser.parse_args()
 if args.prompt < 1 or args.tokens < 1:
@@ -92,7 +92,7 @@ if play:
                                  "why": "why not"})  # fmt: skip
     say(f"the tracer sees {play.sight.processes or 'no'} processes, the engine: {play.sight.engine or 'no'}")
     sights = [name for name, is_visible in (("types", play.sight.btf), ("list of probes", play.sight.tracefs)) if is_visible]
-    say(f"of the kernel it has: {' and '.join(sights) or 'neither types nor a list of probes'}")
+    say(f"from the kernel, it gets: {' and '.join(sights) or 'neither types nor a list of probes'}")
 
 # --- the first trace -------------------------------------------------------------------------------------------------------
 calls = play.calls if play else None

@@ -1,8 +1,9 @@
-"""Trace a process's calls to the CUDA runtime, with the first tracer that works here.
+"""Trace a process's calls to the CUDA runtime, with the first tracer that works here. All tracers give the same counts.
 
-All give the same counts. `bpftrace` (root) puts probes on the library's functions, each of which runs a program in the kernel;
-the probes of `perf` (root) write a record for each call; `preload` (anybody) is loaded into the process and counts there.
-`auto` takes the first one that works, and says why those before it do not.
+`bpftrace` (root): probes on the library's functions; each hit runs a program in the kernel.
+`perf` (root): probes that write a record for each call.
+`preload` (anybody): a library that is loaded into the process and counts there.
+`auto`: the first of these that works. It reports why the earlier ones do not.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class NoTracer(Exception):
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of one function: how many, how many failed, the bytes of those that did not, and how long they took.
+    """The calls of one function: how many, how many failed, the bytes of the successful ones, and how long they took.
 
     `p50_us` and `p99_us` are upper ends of buckets, each twice as wide as the one before: half of the calls took at most
     `p50_us`. The times include the tracer's own time.
@@ -68,7 +69,7 @@ class Site:
 
 @dataclass
 class Trace:
-    """The counts between the start and the end of a trace; empty until the end."""
+    """The counts between the start and the end of a trace. They are empty until the end."""
 
     tracer: str
     calls: dict[str, Calls] = field(default_factory=dict)
@@ -113,10 +114,10 @@ class Engine(Protocol):
 
 
 def find(name: str, library: Path | None = None) -> Tracer:
-    """Return the tracer of that name, or with "auto" the first one that works here; its `refusals` say why those before it do
-    not.
+    """Return the tracer of that name, or with "auto" the first one that works here. Raises NoTracer.
 
-    A trial run uses `library`, or the stand-in's runtime if it is None. Raises NoTracer.
+    `refusals` of the result gives the reason for each earlier tracer that does not work. A trial run uses `library`, or the
+    stand-in's runtime if it is None.
     """
     refusals: list[str] = []
     for each_name in NAMES if name == "auto" else (name,):
@@ -181,10 +182,10 @@ class _Bpftrace:
 
 
 def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
-    """Return a bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
+    """Return a bpftrace program that counts calls of a library's functions: `apis`, or the library's functions in APIS.
 
-    With `pid` it counts only that process. A process id from any PID namespace except the first means nothing to the kernel's
-    filter; there the program counts every process that uses this file.
+    With `pid`, it counts only that process. In any PID namespace but the first, the kernel's filter does not know the process
+    ids. Then the program counts every process that uses this file.
     """
     exported = symbols.list_functions(library)
     filter_text = f"/pid == {pid}/ " if pid and Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE else ""
@@ -214,7 +215,7 @@ def _write_probes(library: Path, api: str, size: int | None, model: str) -> str:
 
 
 def _read_counters(maps: Mapping[str, Any]) -> Counters:
-    """Return counters from the maps of a program by `write_program`."""
+    """Return counters from the maps of a program written by `write_program`."""
     counters: Counters = {}
     for kind in ("calls", "bytes", "failed", "kernel", "site_calls", "site_bytes"):
         for key, number in (maps.get(f"@{kind}") or {}).items():
@@ -246,7 +247,7 @@ class _Perf:
 
 
 def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
-    """Return counters from the hits of one process, which has to be alive so that its addresses can be turned into names."""
+    """Return counters from the hits of one process. It has to be alive, so that its addresses can be turned into names."""
     counters: Counter[tuple[str, ...]] = Counter()
     entries: dict[tuple[int, str], perf_probes.Hit] = {}
     name = functools.lru_cache(maxsize=None)(functools.partial(symbols.name_address, pid))

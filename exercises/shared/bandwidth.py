@@ -1,4 +1,4 @@
-"""The arithmetic of a collective's speed: bandwidths, latency, plateau. Only formulas: nothing is measured here.
+"""Compute a collective's bandwidths, latency and plateau. Only formulas: nothing is measured here.
 
 GB is 10**9 bytes, as in the data sheets of links. Times are in seconds, sizes in bytes, bandwidths in GB/s.
 """
@@ -13,34 +13,40 @@ NEAR_THE_TOP, STILL_RISING = 0.95, 0.05
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """Return how often each byte of the tensor crosses the busiest link, whatever the algorithm: nccl-tests,
-    doc/PERFORMANCE.md.
+    """Return how often each byte of the tensor crosses the busiest link, whatever the algorithm (nccl-tests,
+    doc/PERFORMANCE.md).
 
-    The tensor is the whole one: for AllGather what each rank holds afterwards, for ReduceScatter what each rank contributes.
+    The tensor is the whole one. After an AllGather, each rank has all of it; to a ReduceScatter, each rank contributes all of
+    it.
     """
     share = (ranks - 1) / ranks
     return {"all_reduce": 2 * share, "broadcast": 1.0, "all_gather": share, "reduce_scatter": share}[collective]
 
 
 def algbw(size: float, seconds: float) -> float:
-    """Return the algorithm bandwidth, S / t: what the caller sees."""
+    """Return the algorithm bandwidth, S / t, as the caller sees it."""
     return size / seconds / 1e9
 
 
 def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
-    """Return the bus bandwidth: the algorithm bandwidth times the bus factor. It may be compared with a link's data sheet."""
+    """Return the bus bandwidth: the algorithm bandwidth times the bus factor. It can be compared with a link's data sheet."""
     return algbw(size, seconds) * bus_factor(collective, ranks)
 
 
 def nearest_rank(samples: Sequence[float], percent: float) -> float:
-    """Return the smallest sample that `percent` of all samples do not exceed. For 99 % of fewer than 100 samples: the
-    largest."""
+    """Return the smallest sample that `percent` percent of all samples do not exceed.
+
+    For 99 % of fewer than 100 samples, this is the largest sample.
+    """
     return sorted(samples)[max(1, math.ceil(len(samples) * percent / 100)) - 1]
 
 
 @dataclass(frozen=True)
 class Line:
-    """t = latency + S / bandwidth. `half_bytes` is the size at which half of the bandwidth is reached: latency * bandwidth."""
+    """A straight line: t = latency + S / bandwidth.
+
+    `half_bytes` is the size at which half of the bandwidth is reached: latency * bandwidth.
+    """
 
     latency_s: float
     bandwidth: float
@@ -49,10 +55,10 @@ class Line:
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """Return the line through all times with the least error in PERCENT (root mean square), or None if no line makes sense.
+    """Return the line through all times with the least error in percent (root mean square), or None if no line makes sense.
 
-    Percent, not seconds: with plain least squares the largest tensor alone would decide, and the latency could be anything.
-    Weighted least squares in closed form, the weights being 1 / t**2.
+    With plain least squares, in seconds, the largest tensor alone would decide, and the latency could be anything. So this is
+    weighted least squares in closed form, with weights 1 / t**2.
     """
     if len(set(sizes)) < 3:
         return None
@@ -73,7 +79,10 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
 
 @dataclass(frozen=True)
 class Plateau:
-    """The plateau of a curve: from `size` on, or None; how much the last doubling of the size still gained; in words."""
+    """The plateau of a curve.
+
+    It has the size at which the plateau begins (or None), the gain from the last doubling of the size, and a description.
+    """
 
     size: float | None
     gain_percent: float | None
@@ -81,8 +90,10 @@ class Plateau:
 
 
 def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
-    """Return the smallest size with 95 % of the best of the three largest sizes. It is not reached while a doubling gains more
-    than 5 %."""
+    """Return the smallest size with 95 % of the best of the three largest sizes.
+
+    While a doubling of the size still gains more than 5 %, the plateau is not reached.
+    """
     if len(sizes) < 3:
         return Plateau(None, None, "too few sizes to say")
     doublings = math.log2(sizes[-1] / sizes[-2])

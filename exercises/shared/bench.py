@@ -1,6 +1,6 @@
-"""The parts that all measurements of the course share and no lesson is about: the timing loop, percentiles, the record.
+"""Helpers that all measurements of the course share: the timing loop, percentiles, the record.
 
-Needs only torch; is uploaded with the exercise's script. Times are in seconds inside, in the unit of their key outside.
+Needs only torch, and is uploaded with the exercise's script. Times are in seconds inside; in results, the key names the unit.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ TABLE = "[table: shown with the result]"
 
 
 def say(text: str) -> None:
-    """Print a line as a whole and at once: logs of several ranks are read while they are written."""
+    """Print a line as a whole and at once, because logs of several ranks are read while they are written."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def alone(seconds: float) -> float:
-    """Return the agreement of a process that measures by itself."""
+    """Return the estimate unchanged, for a process that measures by itself."""
     return seconds
 
 
 def here() -> torch.device:
-    """Return the device of a script with one process: the first GPU, otherwise (or if GPUCOURSE_BACKEND is gloo) the CPU."""
+    """Return the device for a script with one process: the first GPU, or the CPU if there is no GPU or GPUCOURSE_BACKEND is
+    gloo."""
     on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     return torch.device("cuda", 0) if on_gpu else torch.device("cpu")
 
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError if the block takes longer: code that never ends would hold up the run until its own limit."""
+    """Raise TimeoutError if the block takes longer. Code that never ends would hold up the run until its own limit."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"it did not end within {seconds:g} s")
@@ -69,12 +70,13 @@ def measure(
     threads: int | None = None,
     flush: Callable[[], object] | None = None,
 ) -> list[float]:
-    """Return the seconds of each of many warm calls in one process, for the fields of `spread_ms`: for `budget_s`, and
-    `at_least` of them.
+    """Return the seconds of each of many warm calls in one process, for the fields of `spread_ms`.
 
-    On a GPU: a pair of events around each call, after `warmup_s` of warm-up, with `flush` (see `cache_flush`) before each.
-    On a CPU: PyTorch's own timer, which warms up, and repeats calls that are too short for the clock; `threads` of them
-    compute, by default all that torch may use.
+    Call for `budget_s` seconds, and at least `at_least` times.
+    On a GPU, warm up for `warmup_s` seconds. A pair of events encloses each call, and `flush` (see `cache_flush`) runs before
+    it.
+    On a CPU, PyTorch's own timer warms up, and repeats calls that are too short for the clock. `threads` threads compute, by
+    default as many as torch may use.
     """
     if device.type == "cuda":
         seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, prepare=flush)
@@ -88,8 +90,10 @@ def measure(
 
 
 def cache_flush(device: torch.device, size: int = 256 << 20) -> Callable[[], object] | None:
-    """Empty a GPU's L2 cache by writing more than any has: otherwise a tensor that fits would not be read from
-    memory."""
+    """Empty a GPU's L2 cache by writing more bytes than any L2 cache has.
+
+    Otherwise, a tensor that fits into the cache would not be read from memory.
+    """
     if device.type != "cuda":
         return None
     return torch.empty(size // 4, dtype=torch.int32, device=device).zero_
@@ -105,12 +109,11 @@ def time_calls(
     agree: Callable[[float], float] = alone,
     prepare: Callable[[], object] | None = None,
 ) -> list[float]:
-    """Return the seconds of each of many warm calls: as many as fit into the budget, from 20 (5 if a call takes long) to
-    `at_most`.
+    """Return the seconds of each of many warm calls: as many as fit into the budget.
 
-    The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
-    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `prepare` see
-    `time_each`.
+    The number is at least 20 (5 if a call takes long) and at most `at_most`. It follows from a first, warm estimate. Processes
+    that call a collective must all make the same number of calls, so `agree` turns this process's estimate into a shared one
+    (the largest of all ranks). For `prepare`, see `time_each`.
     """
     time_each(call, device, 2, prepare)  # the first calls set up memory, handles and connections
     estimate = max(agree(min(time_each(call, device, 3, prepare))), 1e-7)
@@ -122,10 +125,10 @@ def time_calls(
 def time_each(
     call: Callable[[], object], device: torch.device, count: int, prepare: Callable[[], object] | None = None
 ) -> list[float]:
-    """Return the seconds of each of exactly `count` calls, back to back, or each after a call of `prepare`, which is not timed.
+    """Return the seconds of each of exactly `count` calls.
 
-    The caller has to drop cold ones. GPU work is asynchronous: there a pair of events encloses each call, and the
-    clock is read after all of them.
+    The calls are back to back, or each follows a call of `prepare`, which is not timed. The caller has to drop cold calls. GPU
+    work is asynchronous: on a GPU, a pair of events encloses each call, and the clock is read after all of them.
     """
     ready = prepare or _nothing
     if device.type != "cuda":
@@ -151,7 +154,7 @@ def _nothing() -> None:
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """Return the value below which `percent` of the samples lie, interpolated between the two nearest."""
+    """Return the value below which `percent` percent of the samples lie, interpolated between the two nearest samples."""
     ordered = sorted(samples)
     place = (len(ordered) - 1) * percent / 100
     low = math.floor(place)
@@ -166,7 +169,7 @@ def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
 
 
 def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
-    """Return rows as aligned text. `columns` gives the title of each key; what was not measured shows as a dash."""
+    """Return rows as aligned text. `columns` gives the title of each key. A value that was not measured shows as a dash."""
     lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     text_columns = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
@@ -181,19 +184,25 @@ def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
 
 
 def is_by_hand() -> bool:
-    """Return whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects what the script writes there."""
+    """Return whether a person started the script.
+
+    gpucourse sets GPUCOURSE_OUT, and collects the files that the script writes there.
+    """
     return "GPUCOURSE_OUT" not in os.environ
 
 
 def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, title: str = "") -> None:
-    """Print a table that the exercise's manifest also has. gpucourse shows it after the run, and while it runs leaves out what
-    stands between the first line here and the empty line; the log has it."""
+    """Print a table that the exercise's manifest also has.
+
+    gpucourse shows the table after the run. During the run, it leaves out the lines from the first line printed here to the
+    empty line; the log has them.
+    """
     first = "" if is_by_hand() else TABLE
     say("\n".join([first, *([title] if title else []), table(rows, columns), ""]))
 
 
 def say_end(path: Path, device: torch.device, *details: str) -> None:
-    """Print the device, and where the results are, only if started by hand: gpucourse shows both itself."""
+    """If a person started the script, print the device and the place of the results. Otherwise, gpucourse shows both."""
     if is_by_hand():
         say(" · ".join([footer(environment(device)), *details]) + f"\nwritten: {path}")
 
@@ -207,12 +216,12 @@ def _cell(value: object) -> str:
 
 
 def node_label() -> str:
-    """Return the course's name of this node, or the host name if the script was started by hand."""
+    """Return the course's name for this node, or the host name if a person started the script."""
     return os.environ.get("GPUCOURSE_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def environment(device: torch.device) -> dict[str, object]:
-    """Return the machine and software of a measurement. What only a GPU has is None on a CPU."""
+    """Return the machine and software of a measurement. Values that only a GPU has are None on a CPU."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "host": node_label(),
@@ -235,7 +244,7 @@ def footer(facts: dict[str, object]) -> str:
 
 
 def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:
-    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Return its path."""
+    """Write `metrics.json` into GPUCOURSE_OUT or the current folder, and return its path. Call this on rank 0 only."""
     folder = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     folder.mkdir(parents=True, exist_ok=True)
     record = {
@@ -257,7 +266,7 @@ def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: i
 
 
 def _finite(value: object) -> object:
-    """Keep NaN and infinity, which JSON does not have, as text, which no check takes for a number."""
+    """Turn NaN and infinity, which JSON does not have, into text. No check takes text for a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""The arithmetic of a pipeline's bubble: by the formula, and from the time that each piece of work took.
+"""Compute a pipeline's bubble, by the formula and from the time of each piece of work. Nothing is measured here.
 
-A bubble is the share of all stages' time in which a stage has nothing to do. Only arithmetic: nothing is measured here.
+A bubble is the share of all stages' time in which a stage has nothing to do.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def predict_bubble(stages: int, micro_batches: int) -> float:
 
 
 def replay(orders: Sequence[Sequence[Piece]]) -> float:
-    """Return when the last stage would be done, in seconds, if each had its own processor and sending took no time.
+    """Return the time in seconds at which the last stage would finish, if each stage had its own processor and sending took no
+    time.
 
-    `orders` has for each stage the pieces in the order in which it really computed them. A piece begins when its stage
-    is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError if the
+    `orders` has the pieces of each stage in the order in which the stage really computed them. A piece begins when its stage is
+    free and its input has arrived: forward from the previous stage, backward from the next stage. Raises ValueError if the
     pieces wait for each other for ever.
     """
     end_times: dict[tuple[int, str, int], float] = {}
@@ -54,14 +55,13 @@ def replay(orders: Sequence[Sequence[Piece]]) -> float:
 
 
 def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
-    """Return the share of `seconds` on all stages together in which they did not compute."""
+    """Return the share of `seconds` in which the stages did not compute, over all stages."""
     busy = sum(piece.seconds for order in orders for piece in order)
     return 1 - busy / (len(orders) * seconds)
 
 
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
-    """Return the result of one way of working: how long each stage was busy; the bubble by formula, by replay and by the
-    clock."""
+    """Return the result of one schedule: how long each stage was busy, and the bubble by formula, replay and clock."""
     stages, micro_batches = len(orders), len(orders[0]) // 2
     by_formula, replayed = 100 * predict_bubble(stages, micro_batches), 100 * idle_share(orders, replay(orders))
     return {
@@ -75,7 +75,7 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
 
 
 def count_in_flight(order: Sequence[Piece]) -> int:
-    """Return the most micro-batches whose activations a stage held at once: forward done, backward not yet."""
+    """Return the most micro-batches whose activations a stage held at once: after their forward, before their backward."""
     count, peak = 0, 0
     for piece in order:
         count += 1 if piece.kind == FORWARD else -1

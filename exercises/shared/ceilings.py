@@ -1,4 +1,4 @@
-"""The highest possible number of tokens per second. A measurement above that is wrong, and is not shown."""
+"""Compute the highest possible number of tokens per second. A measurement above it is wrong, and is not shown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from language_models import LanguageModel
 
 @dataclass(frozen=True)
 class Ceiling:
-    """`tok_per_s` for one batch size, and what sets this limit; None if nothing is known about the device."""
+    """`tok_per_s` for one batch size, and the reason for this limit. It is None if nothing is known about the device."""
 
     tok_per_s: float | None
     reason: str
 
 
 class Ceilings:
-    """The ceilings of a model on a device: of the GPU by its data sheet, of a CPU by its own fastest multiplication."""
+    """The ceilings of a model on a device: a GPU's by its data sheet, a CPU's by its own fastest multiplication."""
 
     def __init__(self, model: LanguageModel, device: torch.device) -> None:
         self.model = model
@@ -30,8 +30,7 @@ class Ceilings:
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
     def find(self, batch: int, prompt: int, answer: int) -> Ceiling:
-        """Return the lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer`
-        out."""
+        """Return the lowest ceiling for that many concurrent sequences, with `prompt` tokens in and `answer` tokens out."""
         if self.cpu_tflops:
             ceiling_tflops = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
             return Ceiling(ceiling_tflops, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
@@ -47,30 +46,29 @@ class Ceilings:
         return Ceiling(compute, f"{gpu_name} {tflops:,.0f} TFLOP/s in float16")
 
     def _peaks(self) -> tuple[str, float, float | None]:
-        """Return whose peaks they are, GB/s, and TFLOP/s in float16."""
+        """Return a description of the peaks' source, GB/s, and TFLOP/s in float16."""
         if self.gpu:
             return f"the {self.gpu.gpu}'s", self.gpu.gb_per_s, self.gpu.fp16
         return "this GPU's derived", self.derived.gb_per_s, self.derived.tflops["float16"]
 
 
 def derive_peaks(device: torch.device) -> gpus.DerivedPeaks | None:
-    """Return the peaks of a GPU that is not in the table, by its processors and the highest clock that the driver
-    names."""
+    """Return the peaks of a GPU that is not in the table, from its processors and the highest clock that the driver reports."""
     driver_facts = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
     return gpus.derive(torch.cuda.get_device_properties(device), driver_facts.get("clocks.max.sm"))
 
 
 def mean_cached_tokens(prompt: int, answer: int) -> float:
-    """Return the tokens whose keys and values a step reads, averaged over the steps that make one answer.
+    """Return the number of tokens whose keys and values a step reads, averaged over the steps of one answer.
 
-    The step of the prompt reads none and makes the first token; the others read the prompt and what has been made so far. The
-    cache at its largest would give a ceiling that a good engine exceeds.
+    The prompt's step reads none and generates the first token. The other steps read the prompt and the tokens generated so far.
+    With the largest cache instead of the mean, a good engine would exceed the ceiling.
     """
     return sum(prompt + step for step in range(1, answer)) / answer
 
 
 def fastest_cpu_tflops() -> float:
-    """Return the best of many matrix products on one core, times the cores: more than any program here can reach."""
+    """Return the best speed of many matrix products on one core, times the number of cores. No program here can be faster."""
     n = 512
     a, b = torch.randn(n, n), torch.randn(n, n)
     best = min(bench.measure(lambda: a @ b, torch.device("cpu"), budget_s=0.2, threads=1))

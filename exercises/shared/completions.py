@@ -1,7 +1,7 @@
-"""The client's side of an inference engine: one request over HTTP, streamed and timed; or many at the same moment.
+"""The client's side of an inference engine: send one request over HTTP, stream and time it; or send many at the same moment.
 
-TTFT is the time to the first token, from the moment the request is sent. TPOT is the time of each token after it:
-(end to end - TTFT) / (tokens - 1). Both are what the client sees, network and queue included.
+TTFT is the time to the first token, from the moment the request is sent. TPOT is the time per token after the first: (end to
+end - TTFT) / (tokens - 1). Both are measured by the client, and include network and queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one prompt. `tokens` is the engine's own count: an event of the stream may contain several."""
+    """The answer to one prompt. `tokens` is the engine's own count, because an event of the stream may contain several."""
 
     text: str
     prompt_tokens: int
@@ -28,12 +28,12 @@ class Answer:
 
     @property
     def tpot_s(self) -> float | None:
-        """Return the seconds per token after the first; None if there was only one."""
+        """Return the seconds per token after the first, or None if there was only one token."""
         return tpot(self.e2e_s, self.ttft_s, self.tokens)
 
 
 class RefusedByEngine(Exception):
-    """The engine answered with an error; the text is the engine's."""
+    """The engine answered with an error. The text is the engine's."""
 
 
 def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
@@ -42,9 +42,9 @@ def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
 
 
 def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0) -> Answer:
-    """Send one prompt (text, or the numbers of its tokens), and return its answer of up to `max_tokens`.
+    """Send one prompt (text, or the numbers of its tokens), and return its answer of up to `max_tokens` tokens.
 
-    `ignore_eos` keeps the engine going after the model would have stopped: only equal work can be compared.
+    `ignore_eos` keeps the engine going when the model would stop, because only equal work can be compared.
     """
     body = {
         "model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": temperature, "ignore_eos": True,
@@ -78,7 +78,7 @@ def together(
 ) -> tuple[list[Answer], float]:
     """Send all prompts at the same time, each in a thread. Return the answers in order, and the seconds from first to last.
 
-    Raises what the first failed request raised.
+    Raises the error of the first request that failed.
     """
     answers: list[Answer | Exception | None] = [None] * len(prompts)
     ready = threading.Barrier(len(prompts) + 1)

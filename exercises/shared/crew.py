@@ -1,7 +1,7 @@
-"""Several ranks of one node from one process: torch is imported once, and the ranks are forked from there.
+"""Start several ranks of one node from one process. Torch is imported once, and then the ranks are forked.
 
-Importing torch takes one to two processor seconds per process: eight processes on two cores spend most of a short run on it.
-On GPUs there is one process per GPU, and `start` is called with 1.
+Importing torch takes one to two processor seconds per process. With eight processes on two cores, it would take most of a short
+run. On GPUs, there is one process per GPU, and `start` is called with 1.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 def start(ranks_per_node: int) -> None:
-    """Return in each of `ranks_per_node` ranks of this node, with RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE set for it:
-    ranks 0 to n-1 are on the first node, n to 2n-1 on the second. Each line that a rank prints begins with its number.
+    """Return in each of `ranks_per_node` ranks of this node, with RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE set.
 
-    To be called after the imports, and before torch computes anything or starts a thread: a fork copies one thread only. The
-    process that was forked from waits, and exits with 0 or with the code of the first rank that failed, once it has ended the
-    other ranks of its node. If it is killed, so are its ranks.
+    Ranks 0 to n-1 are on the first node, n to 2n-1 on the second. Each line that a rank prints begins with its number.
 
-    Ends with a sentence if ranks cannot be forked: on macOS, and if torchrun started several processes on this node.
+    Call this after the imports, and before torch computes anything or starts a thread, because a fork copies only one thread.
+    The original process waits, ends the other ranks of its node if one fails, and exits with 0 or the code of the first rank
+    that failed. If it is killed, so are its ranks.
+
+    End with a sentence if ranks cannot be forked: on macOS, or if torchrun started several processes on this node.
     """
     if ranks_per_node == 1:
         return
@@ -64,7 +65,7 @@ def _begin(parent: int, rank: int, local: int, world: int, local_world: int) -> 
 
 
 def _wait(children: list[int]) -> int:
-    """Return the exit code of the ranks: the first that is not 0, once all have ended."""
+    """Return the exit code of the ranks, once all have ended: the first code that is not 0, or 0."""
     worst, remaining = 0, set(children)
     while remaining:
         child, status = os.wait()
@@ -91,7 +92,7 @@ def _free_port() -> int:
 
 
 class _LinesOfARank(io.TextIOBase):
-    """A stream that several ranks share: whole lines only, each with the number of its rank, once."""
+    """A stream that several ranks share. It writes only whole lines, each with the number of its rank."""
 
     def __init__(self, stream: TextIO, rank: int) -> None:
         self._stream, self._rank, self._begun = stream, f"rank {rank}", ""

@@ -1,9 +1,9 @@
-"""The memory of a device in three ways: what tensors hold, what the framework keeps, what the driver counts as in use.
+"""Measure a device's memory in three ways: held by tensors, kept by the framework, and in use according to the driver.
 
-On a GPU these are PyTorch's caching allocator and the driver. Without one, a simulated device of a fixed size counts the
-storages of all tensors that are made inside its `with` block, and raises the same torch.OutOfMemoryError. It models one thing
-of the caching allocator: memory that was freed stays reserved until the cache is emptied. It does not model fragmentation. Its
-context is a number of bytes that the driver has given away before the first tensor.
+On a GPU, PyTorch's caching allocator and the driver report these. Without a GPU, a simulated device of a fixed size counts the
+storages of all tensors that are created inside its `with` block, and raises the same torch.OutOfMemoryError. Like the caching
+allocator, it keeps freed memory reserved until the cache is emptied. It does not model fragmentation. Its context is a number
+of bytes that are in use before the first tensor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 class GpuMemory:
-    """The first GPU's memory. Sizes in bytes."""
+    """The first GPU's memory. Sizes are in bytes."""
 
     simulated = False
 
@@ -33,7 +33,7 @@ class GpuMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: there is nothing to undo."""
+        """Do nothing, because nothing has to be undone."""
 
     def capacity(self) -> int:
         return torch.cuda.mem_get_info(0)[1]
@@ -98,7 +98,7 @@ class SimulatedMemory(TorchDispatchMode):
         return result
 
     def count(self, storage: torch.UntypedStorage) -> None:
-        """Take the place of a storage that is new, until it is freed. Raises torch.OutOfMemoryError if there is none."""
+        """Count a new storage until it is freed. Raises torch.OutOfMemoryError if there is no room for it."""
         key = storage._cdata  # noqa: SLF001 (the one name that all views of a storage share)
         if key in self._known:
             return

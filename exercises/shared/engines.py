@@ -1,6 +1,7 @@
-"""Starting an inference engine, waiting until it answers, asking how much memory it takes, and always stopping it.
+"""Start an inference engine, wait until it answers, measure its memory, and always stop it.
 
-vLLM if there is a GPU and vLLM; else serve.py, beside this file. Both have the same HTTP API: a script sees no difference.
+The engine is vLLM if there is a GPU and vLLM is installed, and otherwise serve.py, beside this file. Both have the same HTTP
+API, so a script sees no difference.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads wei
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: `url` to talk to, `model` as it calls it, how long it took to load, its process."""
+    """A running engine: its `url`, the name under which it serves its `model`, how long it took to load, its process."""
 
     kind: str
     url: str
@@ -50,10 +51,10 @@ class Engine:
     process: subprocess.Popen[bytes]
 
     def memory_bytes(self) -> int | None:
-        """Return what the engine holds: on the GPU as the driver counts (all processes), else its resident memory; None:
-        unknown.
+        """Return the memory that the engine holds, or None if it is unknown.
 
-        It is never what this process allocated: the model is in another one.
+        On a GPU, it is the driver's figure for all processes. Otherwise, it is the engine's resident memory. The model is in
+        another process, so this process's own allocations say nothing.
         """
         if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
             free, total = torch.cuda.mem_get_info(0)
@@ -66,9 +67,9 @@ class Engine:
 
 
 def wait_for_vllm(pause_s: float = 2.0) -> None:
-    """Wait until this node has finished installing vLLM, and print what is waited for. Return at once on any other computer.
+    """Wait until this node has finished installing vLLM, and print a message meanwhile. On other computers, return at once.
 
-    The node says when it will stop the installation; the wait ends then at the latest.
+    The wait ends at the latest when the node stops the installation, at a time that the node announces.
     """
     shown_step, shown_at = "", 0.0
     while True:
@@ -89,7 +90,7 @@ def wait_for_vllm(pause_s: float = 2.0) -> None:
 
 
 def choose(kind: str) -> str:
-    """Return the engine for this computer. End the script with a message if the requested one cannot run here."""
+    """Return the engine for this computer. End the script with a message if the requested engine cannot run here."""
     has_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     if has_gpu and kind != "transformers":
         wait_for_vllm()
@@ -103,7 +104,7 @@ def choose(kind: str) -> str:
 
 
 def version(kind: str) -> str | None:
-    """Return the version of the running engine, without which its speed cannot be compared; None if it does not report one."""
+    """Return the version of the running engine, or None if it does not report one. Speeds depend on it."""
     if kind == "transformers":
         return importlib.metadata.version("transformers")
     process = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
@@ -113,7 +114,7 @@ def version(kind: str) -> str | None:
 def command(
     kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0
 ) -> list[str]:
-    """Return the command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time.
+    """Return the command that serves `model`, with no prefix cache and at most `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests.
     """
@@ -126,10 +127,9 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return the options that vLLM always gets here: room for others, float16 if there is no bfloat16 in hardware, no CUDA
-    graphs.
+    """Return the options that vLLM always gets here: room for others, float16 if the hardware lacks bfloat16, no CUDA graphs.
 
-    vLLM's cache takes what the weights leave of vLLM's share of the GPU's memory, so `kv_share` makes that share smaller.
+    vLLM's cache takes the rest of vLLM's share of the GPU's memory, after the weights. So `kv_share` makes that share smaller.
     """
     half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)
     return [
@@ -145,8 +145,8 @@ def choose_batching(
     """Return the settings of transformers' continuous batching for that many requests at a time, each of at most `longest`
     tokens.
 
-    The cache has pages for the share `kv_share` of them, and for one at least: with fewer pages requests wait for each other.
-    A step takes as many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
+    The cache has pages for a share `kv_share` of the requests, and for at least one. With fewer pages, requests wait for each
+    other. A step takes as many prompt tokens as keep the device busy: eight times as many on a GPU (`on_gpu`) as on a CPU.
 
     `supported` are the names that the installed transformers has for its settings: 5.17 has block_size, 5.18 and newer have
     page_size, and only 5.19 and newer would change the attention kernel by themselves.
@@ -176,9 +176,9 @@ def running(
     eager: bool = True,
     kv_share: float = 1.0,
 ) -> Iterator[Engine]:
-    """Yield the engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
+    """Yield the engine, ready to answer, for as long as the block lasts. Its log is `engine.log` in `folder`.
 
-    Ends the script with the log's last lines if the engine does not come up. Also stops the engine if the script is terminated.
+    End the script with the log's last lines if the engine does not start. Also stop the engine if the script is terminated.
     """
     claim = socket.socket()  # holds the port until the engine has it, so that no other program gets it meanwhile
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -217,7 +217,10 @@ def running(
 
 
 def offline(model: str, log: str) -> str:
-    """Return what to type if the engine's log says that the model could not be downloaded; empty for any other failure."""
+    """Return a command to type if the engine's log says that the model could not be downloaded.
+
+    For any other failure, return an empty text.
+    """
     hub = language_models.MODELS[model].hub
     if not hub or not any(sign in log for sign in UNREACHED):
         return ""

@@ -1,6 +1,6 @@
 """The limits of GPUs: a table with its sources, the formulas behind it, and the ceilings that follow.
 
-A GPU that is not in the table by its exact name is unknown. It is never taken for another one.
+A GPU whose exact name is not in the table is unknown. It never gets the figures of another GPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ DTYPES = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf1
 
 @dataclass(frozen=True)
 class Gpu:
-    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None if the hardware cannot.
+    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock, or None if the hardware lacks the format.
 
-    `drawn`: in the pictures of 4.1. `clock_may_exceed`: its boost clock is a typical one, and not the highest. `aws`: the
-    instance types that have it, with their prices.
+    `drawn`: in the pictures of 4.1.
+    `clock_may_exceed`: its boost clock is a typical one, not the highest.
+    `aws`: the instance types that have it, with their prices.
     """
 
     gpu: str
@@ -48,19 +49,22 @@ class Gpu:
     aws: dict[str, Any] = field(default_factory=dict)
 
     def peak_tflops(self, dtype: str) -> float | None:
-        """Return the data sheet's peak for torch's name of a dtype (float32 means true fp32, tf32 the shortened one)."""
+        """Return the data sheet's peak for torch's name of a dtype. float32 means true fp32, tf32 the shortened format."""
         return getattr(self, DTYPES[dtype]) if dtype in DTYPES else None
 
     @property
     def ridge_flop_per_byte(self) -> float:
-        """Return the operations per byte, in fp16, above which the tensor cores and not the memory are the limit."""
+        """Return the operations per byte, in fp16, above which the tensor cores are the limit, not the memory."""
         return self.fp16 * 1e3 / self.gb_per_s
 
 
 @dataclass(frozen=True)
 class DerivedPeaks:
-    """The ceilings of a GPU without a row, derived from its own numbers: TFLOP/s by torch's name of a dtype (None if its
-    generation has no such unit), and the bandwidth in GB/s (None if the driver does not say)."""
+    """The ceilings of a GPU without a row, derived from its own numbers.
+
+    They are TFLOP/s by torch's name of a dtype (None if its generation has no such unit), and the bandwidth in GB/s (None if
+    the driver does not report it).
+    """
 
     tflops: dict[str, float | None]
     gb_per_s: float | None
@@ -69,8 +73,8 @@ class DerivedPeaks:
 def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
     """Return the ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
 
-    GPUs of one generation have different numbers of each unit, so the largest in the table per processor and clock counts:
-    nothing real is above it. None for an unknown generation or clock.
+    GPUs of one generation differ in their number of each unit. So the largest number in the table per processor and clock
+    counts, and no real GPU exceeds it. Return None for an unknown generation or clock.
     """
     device_clock = getattr(props, "clock_rate", None)
     ghz = clock_mhz / 1e3 if clock_mhz else device_clock / 1e6 if device_clock else None
@@ -92,19 +96,19 @@ def table() -> list[Gpu]:
 
 
 def document() -> dict[str, Any]:
-    """Return all of gpus.json: where its figures were read, the GPUs, the instance types that have them."""
+    """Return all of gpus.json: the sources of its figures, the GPUs, and the instance types that have them."""
     data: dict[str, Any] = json.loads(Path(__file__).resolve().with_name("gpus.json").read_text(encoding="utf-8"))
     return data
 
 
 def find(device_name: str) -> Gpu | None:
-    """Return the GPU with exactly this name, apart from case and spaces; None if it is not in the table."""
+    """Return the GPU with exactly this name, ignoring case and spaces, or None if it is not in the table."""
     name = _normal(device_name)
     return next((gpu for gpu in table() if name in map(_normal, gpu.names)), None)
 
 
 def cores_per_sm(capability: str) -> int | None:
-    """Return the cores of one processor in that generation of GPUs ("8.9"); None for an unknown one."""
+    """Return the cores of one processor in that generation of GPUs ("8.9"), or None for an unknown generation."""
     by_capability = {gpu.capability: gpu.cores_per_sm for gpu in table()}
     return by_capability.get(capability, document()["cores_per_sm"].get(capability))
 
@@ -134,7 +138,7 @@ def matmul_tflops(n: int, seconds: float) -> float:
 
 
 def format_flops(tflops: float | None) -> str | None:
-    """Return a speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None if it was not measured."""
+    """Return a speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s", or None if it was not measured."""
     if tflops is None:
         return None
     value, unit = (tflops, "TFLOP/s") if tflops >= 1 else (tflops * 1e3, "GFLOP/s")
@@ -142,13 +146,12 @@ def format_flops(tflops: float | None) -> str | None:
 
 
 def decode_ceiling(batch: int, gb_per_s: float, weight_bytes: float, kv_bytes_per_sequence: float = 0.0) -> float:
-    """Return the tokens per second that no engine can exceed: each step reads all weights, and each sequence's cache."""
+    """Return the tokens per second that no engine can exceed, because each step reads all weights and each sequence's cache."""
     return batch * gb_per_s * 1e9 / (weight_bytes + batch * kv_bytes_per_sequence)
 
 
 def compute_ceiling(tflops: float, parameters: float) -> float:
-    """Return the tokens per second that no engine can exceed, however large the batch: a token takes two operations per
-    parameter."""
+    """Return the tokens per second that no engine can exceed with any batch: a token takes two operations per parameter."""
     return tflops * 1e12 / (2 * parameters)
 
 

@@ -1,7 +1,7 @@
-"""The language models of the course: what a ceiling needs to know about each, and a tiny one that is made here.
+"""The language models of the course: the sizes that a ceiling needs, and a tiny model that is created here.
 
-The tiny one has random weights: what it writes is noise, how long it takes is not. Its tokenizer is trained, within a second,
-on the source files of Python's own library, which every computer here has. Nothing is downloaded.
+The tiny model has random weights, so its text is noise, but its times are real. Its tokenizer is trained within a second on the
+source files of Python's own library, which every computer here has. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Sizes of a model, from its published configuration. `hub` is its name if it can be downloaded; empty: made here."""
+    """Sizes of a model, from its published configuration.
+
+    `hub` is its name if it can be downloaded, and empty if it is created here.
+    """
 
     hub: str
     parameters: int
@@ -25,7 +28,7 @@ class LanguageModel:
     longest: int
 
     def weight_bytes(self, bytes_per_number: int) -> int:
-        """Return the bytes that a decode step reads at least, whatever the batch."""
+        """Return the fewest bytes that a decode step reads, whatever the batch."""
         return self.parameters * bytes_per_number
 
     def kv_bytes(self, tokens: int, bytes_per_number: int) -> int:
@@ -41,13 +44,13 @@ MODELS = {
 
 
 def place(name: str, folder: Path) -> str:
-    """Return what an engine is told to load: the model's name on the hub; for the tiny one the folder that `make_tiny`
-    fills."""
+    """Return the name or path that an engine loads: the model's name on the hub, or for the tiny model the folder of
+    `make_tiny`."""
     return MODELS[name].hub or str(folder / name)
 
 
 def make_tiny(folder: Path) -> None:
-    """Write the tiny model and its tokenizer as every engine reads them: config.json, model.safetensors, tokenizer.json."""
+    """Write the tiny model and its tokenizer in the usual files: config.json, model.safetensors, tokenizer.json."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

@@ -1,4 +1,4 @@
-"""Kubernetes manifests as data: read from a file, searched for containers, checked against the schemas of Kubernetes."""
+"""Handle Kubernetes manifests as data: read them, search them for containers, check them against Kubernetes' schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_BYTES = 100_000
 
 
 def read(text: str) -> list[dict[str, Any]]:
-    """Return the objects of a file of several YAML documents. Raises ValueError with the line if it is not one."""
+    """Return the objects in a file of several YAML documents. Raises ValueError with the line of a fault."""
     import yaml
 
     if len(text) > MAX_BYTES:
@@ -30,12 +30,12 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def name_of(thing: Mapping[str, Any]) -> str:
-    """Return the name in an object's metadata; "None" if it has none."""
+    """Return the name in an object's metadata, or "None" if it has none."""
     return str(mapping(thing, "metadata").get("name"))
 
 
 def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """Return the mapping at that path of keys; an empty one if there is none."""
+    """Return the mapping at that path of keys, or an empty one if there is none."""
     value: Any = thing
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -43,7 +43,7 @@ def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
 
 
 def mappings(thing: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the mappings in the list of that key; none if it is not a list."""
+    """Return the mappings in the list under that key, or none if it is not a list."""
     items = thing.get(key)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
@@ -83,8 +83,10 @@ def has_schemas() -> bool:
 
 
 def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield what Kubernetes' own schemas refuse, a sentence for each object; nothing if kubernetes-validate is not
-    installed."""
+    """Yield the faults by Kubernetes' own schemas, a sentence for each object.
+
+    Without kubernetes-validate, nothing is checked.
+    """
     if not has_schemas():
         return
     import kubernetes_validate

@@ -1,4 +1,4 @@
-"""Asking nvidia-smi, and reading its answers: values with and without units, and all its words for "not known"."""
+"""Ask nvidia-smi, and read its answers: values with and without units, and all its words for "not known"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ LIMITERS = {
 
 
 def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dict[str, object]] | None:
-    """Return a row for each GPU; None if there is no nvidia-smi, or it cannot talk to the driver within `timeout_s`."""
+    """Return a row for each GPU.
+
+    Return None if there is no nvidia-smi, or if it cannot talk to the driver within `timeout_s` seconds.
+    """
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     for requested in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
@@ -53,7 +56,7 @@ def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dic
 
 
 def find_pcie_gb_per_s() -> float | None:
-    """Return the most that the link between host and GPU carries in one direction; None if nvidia-smi does not say."""
+    """Return the peak of the link between host and GPU in one direction, or None if nvidia-smi does not report it."""
     link = (query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
     generation, width = link.get("pcie.link.gen.max"), link.get("pcie.link.width.max")
     if not isinstance(generation, int) or not isinstance(width, int):
@@ -62,16 +65,17 @@ def find_pcie_gb_per_s() -> float | None:
 
 
 def screen() -> str | None:
-    """Return what `nvidia-smi` shows to a person, unchanged; None if there is no nvidia-smi."""
+    """Return the output of `nvidia-smi` for people, unchanged, or None if there is no nvidia-smi."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     return subprocess.run([program], capture_output=True, text=True, timeout=10, check=False).stdout
 
 
 def read(text: str) -> list[dict[str, object]]:
-    """Return the rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
+    """Return the rows of `--format=csv`, with or without units, as numbers, words, or None.
 
-    A column is named as in the query, without its unit, and by its new name if the driver uses the old one.
+    Numbers are in percent, bytes, watts, MHz and degrees. A column has the name of the query, without its unit. If the driver
+    uses a column's old name, it gets the new one.
     """
     lines = list(csv.reader(io.StringIO(text), skipinitialspace=True))
     if not lines:
@@ -99,5 +103,5 @@ def _value(cell: str, unit: str) -> object:
 
 
 def limiters(mask: int | None) -> str | None:
-    """Return what held the clock down, in words; empty if nothing did, None if it is not known."""
+    """Return in words what held the clock down, an empty text if nothing did, or None if it is not known."""
     return None if mask is None else ", ".join(word for bit, word in LIMITERS.items() if mask & bit)

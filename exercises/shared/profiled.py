@@ -1,4 +1,4 @@
-"""Run any script under PyTorch's profiler, unchanged: it shows where the time went, as a table and as a trace.
+"""Run any script unchanged under PyTorch's profiler, which shows in a table and a trace where the time went.
 
 You will learn    which operations of a script of your own take its time, and how long the processor waits for the device
 You will produce  profile.txt (the table), profile.json (its rows), trace.json.gz (for https://ui.perfetto.dev), a set a rank
@@ -22,7 +22,7 @@ ROWS, SHOWN = 50, 10
 
 
 def main() -> None:
-    """Run the script that the first argument names as `python` would, then write what the profiler saw."""
+    """Run the script that the first argument names, as `python` would, then write the profile."""
     if len(sys.argv) < 2:
         sys.exit("which script? python profiled.py SCRIPT ARGUMENTS")
     sys.argv = sys.argv[1:]
@@ -41,7 +41,10 @@ def main() -> None:
 
 
 def write(profiler: profile, *, cuda: bool) -> None:
-    """Write the table, its rows and the trace into GPUCOURSE_OUT or here, with the rank in their names if there are several."""
+    """Write the table, its rows and the trace into GPUCOURSE_OUT or the current folder.
+
+    If there are several ranks, the names contain the rank.
+    """
     out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     out.mkdir(parents=True, exist_ok=True)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1

@@ -1,4 +1,4 @@
-"""Joining the other ranks, and combining values of all of them. Exercise 3.1 shows the set-up line by line; this is short."""
+"""Join the other ranks, and combine the values of all ranks. Exercise 3.1 shows the setup line by line; this is short."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ import torch.distributed as dist
 
 @dataclass(frozen=True)
 class World:
-    """Who this process is: `rank` of `size`, computing on `device`; `waiting_room` waits without spinning a core or a GPU."""
+    """This process among the ranks: `rank` of `size`, computing on `device`.
+
+    `waiting_room` waits without keeping a core or a GPU busy.
+    """
 
     rank: int
     size: int
@@ -26,18 +29,20 @@ class World:
     waiting_room: dist.ProcessGroup
 
     def reduce(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
-        """Return `value` of every rank, reduced element by element, in double precision."""
+        """Return `value` reduced over all ranks, element by element, in double precision."""
         tensor = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
         dist.all_reduce(tensor, op=op)
         return tensor
 
     def slowest(self, seconds: list[float]) -> list[float]:
-        """Return the element-wise maximum: a collective step has ended when its last rank has finished."""
+        """Return the element-wise maximum, because a collective step ends only when its last rank has finished."""
         return self.reduce(seconds, dist.ReduceOp.MAX).tolist()
 
     def difference(self, values: torch.Tensor) -> float:
-        """Return the largest difference between any two ranks, over all elements: 0 means that they hold the same numbers. NaN
-        stays NaN."""
+        """Return the largest difference between any two ranks, over all elements. 0 means that all ranks have the same numbers.
+
+        NaN stays NaN.
+        """
         if self.reduce(float(not values.isfinite().all()), dist.ReduceOp.MAX):
             return math.nan
         return (self.reduce(values, dist.ReduceOp.MAX) - self.reduce(values, dist.ReduceOp.MIN)).max().item()
@@ -48,13 +53,13 @@ class World:
         return max(self.gather(own_error), key=lambda value: math.inf if math.isnan(value) else value)
 
     def gather(self, value: object) -> list:
-        """Return one object of every rank, in the order of the ranks."""
+        """Return one object from every rank, in the order of the ranks."""
         values: list[object] = [None] * self.size
         dist.all_gather_object(values, value)
         return values
 
     def free_bytes(self) -> int:
-        """Return the memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""
+        """Return the memory that every rank can rely on: the least of all GPUs, or on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
             own_bytes: float = torch.cuda.mem_get_info(self.device)[0]
         else:
@@ -63,32 +68,32 @@ class World:
         return int(self.reduce(own_bytes, dist.ReduceOp.MIN).item())
 
     def give_up_together(self, reason: str | None) -> None:
-        """End every rank with all reasons if any rank has one: one that went on would wait for ever."""
+        """End every rank with all reasons if any rank has one. A rank that went on alone would wait for ever."""
         reasons = [f"rank {rank}: {text}" for rank, text in enumerate(self.gather(reason)) if text]
         if reasons:
             dist.destroy_process_group()
             sys.exit("\n".join(reasons))
 
     def wait_for_all(self) -> None:
-        """Wait until every rank is here, without using the CPU that a measurement elsewhere may need."""
+        """Wait until every rank is here, without using a CPU that another rank's measurement may need."""
         dist.barrier(group=self.waiting_room)
 
 
 def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Return all elements of all tensors in a row, in double precision, so that comparing them adds no rounding."""
+    """Return all elements of all tensors in one row, in double precision, so that comparing them adds no rounding."""
     return torch.cat([tensor.detach().flatten() for tensor in tensors]).double()
 
 
 def checksum(tensor: torch.Tensor) -> str:
-    """Return the first 16 digits of the SHA-256 of a tensor's bytes: equal for equal tensors."""
+    """Return the first 16 digits of the SHA-256 of a tensor's bytes. Equal tensors have equal checksums."""
     return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
 
 
 def meeting_point(timeout: timedelta) -> dict[str, object]:
-    """Return where the ranks of a later life meet; nothing in the first, which uses the environment.
+    """Return where the ranks of a later life meet. In the first life, return nothing, so that the environment is used.
 
-    torchrun with a static rendezvous (--master-addr) keeps one store through all restarts, and in torch 2.13 nothing separates
-    the lives in it: a rank may read the address of a process that is dead. So each life puts its number before its keys.
+    torchrun with a static rendezvous (--master-addr) keeps one store through all restarts. In torch 2.13, nothing separates the
+    lives in it, so a rank may read the address of a dead process. So each life puts its number before its keys.
     """
     life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     if life == "0":
@@ -99,10 +104,10 @@ def meeting_point(timeout: timedelta) -> dict[str, object]:
 
 
 def join() -> World:
-    """Join the process group that torchrun describes in the environment; with plain python, a world of one.
+    """Join the process group that torchrun describes in the environment. With plain python, return a world of one.
 
-    Print how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence if it would
-    have no GPU of its own.
+    Print how long this rank waited: a slow rank comes last, and waits least. End the process with a sentence if it would have
+    no GPU of its own.
     """
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")

@@ -1,4 +1,4 @@
-"""A small inference server: continuous batching with a paged cache (transformers), behind the same HTTP API as vLLM's.
+"""A small inference server with transformers' continuous batching and paged cache, and with the same HTTP API as vLLM.
 
 You will learn    what an engine does between a prompt and the text: tokens in, one step for all running requests, tokens out
 You will produce  nothing by itself: engines.py starts it, completions.py talks to it
@@ -65,13 +65,13 @@ numbers = itertools.count()
 
 
 def route() -> None:
-    """Pass every step's tokens to the request that waits for them."""
+    """Pass each step's tokens to the requests that wait for them."""
     for output in manager:
         waiting[output.request_id].put(output)
 
 
 def answer(request: dict) -> Iterator[tuple[list[int], bool]]:
-    """Yield the tokens of one request as they come, all so far, and whether it is finished."""
+    """Yield all tokens of one request so far, at each new token, and whether the answer is finished."""
     prompt = request["prompt"]
     ids = prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"]
     name = f"cmpl-{next(numbers)}"
@@ -97,7 +97,7 @@ class Completions(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: the engine's log contains only faults."""
+        """Print nothing, because the engine's log contains only faults."""
 
     def do_GET(self) -> None:
         pages = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}
@@ -109,9 +109,7 @@ class Completions(BaseHTTPRequestHandler):
         length = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
         max_tokens = request.setdefault("max_tokens", 16)
         if not length or max_tokens < 1 or length + max_tokens > args.max_model_len:
-            message = (
-                f"{length} tokens of prompt and {max_tokens} to make: at least one each, {args.max_model_len} together at most"
-            )
+            message = f"{length} prompt tokens and {max_tokens} to generate: at least 1 of each, at most {args.max_model_len} together"
             self.document(400, {"error": {"message": message}})
         elif request.get("stream"):
             self.stream(request, length)
@@ -122,7 +120,7 @@ class Completions(BaseHTTPRequestHandler):
             )
 
     def stream(self, request: dict, length: int) -> None:
-        """Send each token as soon as it is generated: server-sent events, as the API has them."""
+        """Send each token as soon as it is generated, as one of the API's server-sent events."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -155,7 +153,7 @@ def usage(prompt: int, completion: int) -> dict[str, int]:
 
 
 def end_with_parent() -> None:
-    """End when the process that started this one ends: an engine without that process would keep the GPU."""
+    """End when the process that started this one ends. Otherwise, an abandoned engine would keep the GPU."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)

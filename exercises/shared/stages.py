@@ -1,4 +1,4 @@
-"""Recording what a pipeline's stages do: which micro-batch was computed when, in which direction, and for how long."""
+"""Record the work of a pipeline's stages: which micro-batch was computed when, in which direction, and for how long."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torch.distributed.pipelining import PipelineStage
 class Watch:
     """Records each piece of work of this rank, and how long the rank computed on it.
 
-    On a CPU that is the thread's processor time, which stops while another rank has the core: use one thread a rank.
-    On a GPU it is the time between two events around the work.
+    On a CPU, that is the thread's processor time, which stops while another rank has the core, so use one thread per rank. On a
+    GPU, it is the time between two events around the work.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -26,7 +26,7 @@ class Watch:
 
     @contextlib.contextmanager
     def piece(self, kind: str, micro_batch: int) -> Iterator[None]:
-        """Time what the block does as that piece."""
+        """Time the block's work as that piece."""
         if self._on_gpu:
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
@@ -40,14 +40,14 @@ class Watch:
             self._noted.append((kind, micro_batch, lambda: seconds))
 
     def take(self) -> list[Piece]:
-        """Return the pieces since the last call, in order. On a GPU the work must be through."""
+        """Return the pieces since the last call, in order. On a GPU, the work must have ended."""
         pieces = [Piece(kind, micro_batch, seconds()) for kind, micro_batch, seconds in self._noted]
         self._noted.clear()
         return pieces
 
 
 class WatchedStage(PipelineStage):
-    """A stage of torch's pipelines that records its pieces. It receives and sends between them, which is not counted."""
+    """A stage of torch's pipelines that records its pieces. It receives and sends between pieces, which does not count."""
 
     def __init__(self, watch: Watch, *arguments: Any, **kwargs: Any) -> None:
         super().__init__(*arguments, **kwargs)
@@ -63,5 +63,5 @@ class WatchedStage(PipelineStage):
 
 
 def typical(steps: Sequence[Sequence[Piece]]) -> list[Piece]:
-    """Return the pieces of one step, each with its median of all steps: a schedule has the same order in every step."""
+    """Return the pieces of one step, each with its median over all steps. A schedule has the same order in every step."""
     return [piece._replace(seconds=median(step[place].seconds for step in steps)) for place, piece in enumerate(steps[0])]

@@ -1,7 +1,7 @@
-"""Samples of what a device does while something else computes: one format, three sources.
+"""Sample a device while another process or thread computes: one format, three sources.
 
-NVML if NVIDIA's Python package is there; nvidia-smi if only the driver is; else the processor, through psutil. Each sample
-says where it comes from, and what the source does not know is None.
+The source is NVML if NVIDIA's Python package is installed, nvidia-smi if there is only the driver, and otherwise the processor,
+through psutil. Each sample names its source. Values that the source does not know are None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import nvidia_smi
 
 @dataclass(frozen=True)
 class Sample:
-    """One device at one moment. Utilisation is the share of the time in which anything at all was running on it."""
+    """One device at one moment. Utilisation is the share of the time in which anything at all ran on it."""
 
     source: str
     device: str
@@ -38,8 +38,8 @@ Source = Callable[[], Sample]
 
 
 def nvml(index: int = 0) -> Source | None:
-    """Return a reader of NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None if either is
-    missing."""
+    """Return a reader of NVIDIA's management library, or None without the library or its Python package (pip install
+    nvidia-ml-py)."""
     try:
         import pynvml
     except ImportError:
@@ -84,8 +84,8 @@ def nvml(index: int = 0) -> Source | None:
 
 
 def smi() -> Source | None:
-    """Return a reader of nvidia-smi, which comes with every driver; some 30 to 100 ms per call, so at most a few times a
-    second."""
+    """Return a reader of nvidia-smi, which comes with every driver. A call takes some 30 to 100 ms, so call it only a few times
+    a second."""
     if not nvidia_smi.query():
         return None
 
@@ -109,7 +109,10 @@ def smi() -> Source | None:
 
 
 def processor() -> Source:
-    """Return this computer's CPU and memory, for lack of a GPU. Ends the script with a message if psutil is missing."""
+    """Return a reader of this computer's CPU and memory, for computers without a GPU.
+
+    End the script with a message if psutil is missing.
+    """
     try:
         import psutil
     except ImportError:
@@ -143,9 +146,9 @@ def source() -> Source:
 
 @dataclass
 class Recorder:
-    """Takes samples at a fixed rate in its own thread, each with its phase, for as long as the block lasts.
+    """Takes samples at a fixed rate in its own thread, for as long as the block lasts. Each sample names its phase.
 
-    `missed` counts those that are missing: late ones, and `silent` ones, to which the device gave no answer.
+    `missed` counts missing samples. Some were late; for `silent` of them, the device did not answer.
     """
 
     read: Source

@@ -124,7 +124,7 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
         raise Verdict("failed", "shape", f"it returned {answer}, not a tensor of shape {(count, samples)}", case)
     if scores.is_complex():
         raise Verdict(
-            "failed", "complex", "the scores are complex, but signals and template are real, so scores are, too", case
+            "failed", "complex", "the scores are complex, but scores of real signals and a real template are real", case
         )
     right = correlate_directly(signals, template)
     error = score_error(scores, right)

@@ -79,18 +79,18 @@ WAYS = {
         ("if size not in self.graphs:", "if self.graphs.get(size) is None:"),
     ),
     "captured-each-time": Way(
-        "it captured {captures} graphs for {sizes} batch sizes: a capture costs as much as many requests, so each size is "
-        "captured once and its graph is kept",
+        "it captured {captures} graphs for {sizes} batch sizes: a capture takes as long as serving dozens of "
+        "requests, so capture each size once and keep its graph",
         ("        if size not in self.graphs:\n", "        if True:\n"),
     ),
     "off-for-all": Way(
-        "the model cannot be captured for batches of {size} sequences, and after such a request one of another size takes "
-        "{operations} operations from Python: it has lost its graph, or got none. Remember the failure for this size only",
+        "the model cannot be captured for batches of {size} sequences. After such a request, a request of another size takes "
+        "{operations} operations from Python: its graph is lost, or was never made. Remember the failure for one size only",
         ("self.graphs[size] = None", "self.graphs = dict.fromkeys(range(64))"),
     ),
     "off-after-an-error": Way(
-        "a request with a token that does not exist raised {error}, and after it a good one of its size takes {operations} "
-        "operations from Python. A wrong request says nothing about the model: only the RuntimeError of capture does",
+        "a request with a token that does not exist raised {error}, and then a good one of the same size takes "
+        "{operations} operations from Python. A wrong request says nothing about the model: only the RuntimeError of capture does",
         ("except RuntimeError:", "except Exception:"),
     ),
     "one-graph": Way(

@@ -19,7 +19,7 @@ WAYS = {
         ("out = out * shrink + weights", "out = out + weights"),
     ),
     "sum-not-rescaled": Way(
-        "the values are rescaled when the highest score rises, but the sum of the weights is not: both belong to the old one",
+        "the values are rescaled when the highest score rises, but the sum of the weights is not: rescale both",
         ("total = total * shrink +", "total = total +"),
     ),
     "nothing-rescaled": Way(

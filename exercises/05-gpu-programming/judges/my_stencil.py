@@ -23,8 +23,8 @@ WAYS = {
         ),
     ),
     "not-counted": Way(
-        "the numbers are right, but only {given:.0f} bytes per point pass through torch's operations, where 8 is the least: "
-        "what NumPy or compiled code reads and writes is not counted. Use operations of torch",
+        "the numbers are right, but only {given:.0f} bytes per point pass through torch's operations, and at least 8 have to: "
+        "bytes that NumPy or compiled code reads and writes are not counted. Use operations of torch",
         (
             "    for first in range(1, last, ROWS):",
             "    u, out = u.numpy(), out.numpy()\n    around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]\n"

@@ -15,7 +15,7 @@ WAYS = {
         "{where}. If that is beyond the matrix: the last tile of a row or column may extend there, so check both the row and "
         "the column when you read, and again when you write, where rows and columns are swapped",
         ("if (y < columns && x < rows) out", "out"),
-        seen="{where}: what is there for a thread past the end?",
+        seen="{where}: which element can a thread past the end read?",
     ),
     "barrier": Way(
         "{diverged}. A thread whose place is outside the matrix has nothing to read, but it may have something to write: "
@@ -77,13 +77,13 @@ WAYS = {
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
-        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the other lanes of the warp take the other branch "
+        "in clip_sum, only {lanes:.0f} of a warp's 32 lanes take part in a request: the other lanes take the other branch "
         "afterwards. Let whole warps, or whole blocks, take the same branch",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
         ),
-        seen="the warps of clip_sum ask with {lanes:.3g} of 32 lanes: which lanes of a warp take another branch, "
+        seen="in clip_sum, only {lanes:.3g} of a warp's 32 lanes take part in a request: which lanes take another branch, "
         "or have nothing to read?",
     ),
     "read-twice": Way(

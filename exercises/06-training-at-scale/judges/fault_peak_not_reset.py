@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the peak of a stage must not include the stages before it."""
+"""Judges a repaired copy: the peak of a stage must not include earlier stages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PEAKS = {"forward": 70, "backward": 90, "optimizer": 30}  # bytes
 
 
 class Memory:
-    """A device that remembers the most bytes that were allocated at a time since the last reset."""
+    """A device that records the most bytes allocated at a time since the last reset."""
 
     def __init__(self) -> None:
         self.high = self.now = 0
@@ -32,7 +32,7 @@ class Memory:
 
 
 def judge(part: Part) -> None:
-    """Judge three stages, twice; the last one has the lowest peak."""
+    """Judge three stages, twice. The last stage has the lowest peak."""
     memory = Memory()
     watch = part.call(part.function("Watch"), memory)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a rank's bytes must be those of its own shards."""
+"""Judges a repaired copy: it must count only the bytes of a rank's own shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that all ranks together hold one model's gradients and moments at stages 2 and 3, and its weights at stage 3."""
+    """Require that all ranks together have exactly one model's gradients and moments at stages 2 and 3, and its weights at
+    stage 3."""
     share = 4 * part.metrics["parameters"] / part.metrics["world_size"]
     for row in part.metrics["stages"]:
         kinds = {2: {"gradients": 1, "moments": 2}, 3: {"gradients": 1, "moments": 2, "weights": 1}}.get(row["stage"], {})

@@ -1,4 +1,4 @@
-"""Judges my_checkpoint.py of 6.4: a training run that two ranks saved continues from disk on two ranks and on one."""
+"""Judges my_checkpoint.py of 6.4: two ranks save a training run, which continues from disk on two ranks and on one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ WAYS = {
         ('"model": weights', '"model": {name: tensor.full_tensor() for name, tensor in weights.items()}'),
     ),
     "changes-training": Way(
-        "state changes the {what} of the training that it describes: the training continues after the save, unchanged",
+        "state changes the {what} of the training: it must only read it, because the training continues after the save",
         ("generator.get_state()}", "generator.manual_seed(step).get_state()}"),
     ),
 }
@@ -77,7 +77,7 @@ KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "gen
 
 
 def judge(part: Part) -> None:
-    """Judge what is saved, where it is, and whether training continues from it, on two ranks and on one."""
+    """Judge what is saved and where it is, and continue training from it on two ranks and on one."""
     import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
 
     state, restore = part.function("state"), part.function("restore")
@@ -89,7 +89,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], root: Path, rank: int, size: int) -> list[Case]:
-    """Do all training runs of one rank, and return the cases that are left to compare."""
+    """Do all training runs of one rank, and return the cases that still have to be compared."""
     import checkpoints
     import ranks
     import sharded_training
@@ -124,7 +124,7 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
 
 
 def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
-    """Load from disk what the learner's state asks for, and name what the checkpoint lacks."""
+    """Load the values that the learner's state asks for, and name those that the checkpoint lacks."""
     import checkpoints
 
     try:
@@ -138,7 +138,7 @@ def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
 
 
 def _describe(training: Any) -> dict[str, Any]:
-    """Return this rank's weights, moments, AdamW's own counts of steps, and the generator's state, as they are now."""
+    """Return this rank's weights, moments, AdamW's counts of steps, and the generator's state, as they are now."""
     weights = [weight.to_local().detach().clone() for weight in training.model.parameters()]
     states = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
     moments = [state[key].to_local().clone() for state in states for key in ("exp_avg", "exp_avg_sq") if key in state]
@@ -155,7 +155,7 @@ def _equal(answer: Any, right: Any) -> bool:
 
 
 def _list_tensors(value: Any) -> Iterator[Any]:
-    """Yield all tensors of at least one dimension in nested dictionaries, on this rank."""
+    """Yield all tensors with at least one dimension in nested dictionaries, on this rank."""
     if isinstance(value, Mapping):
         for item in value.values():
             yield from _list_tensors(item)
@@ -187,7 +187,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], current: dict[st
 
 
 def _check_contents(part: Part, folder: Path, model: Any) -> None:
-    """Judge by the files on disk whether the weights are complete, and in one slice per rank."""
+    """Check the files on disk: the weights must be complete, and in one slice per rank."""
     import checkpoints
 
     contents = checkpoints.read_metadata(folder)
@@ -223,8 +223,7 @@ def _check_step(part: Part, step: Any, name: str) -> None:
 
 
 def _check_restored(part: Part, current: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
-    """Return the cases for what was restored. Moments and weights are compared where the rank has the same slices as
-    before."""
+    """Return the cases for the restored values. Moments and weights are compared if the rank has the same slices again."""
     if not _equal(current["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
     if same_slices and not _equal(current["moments"], right["moments"]):

@@ -1,4 +1,4 @@
-"""Judges my_mesh.py of 6.3: places, groups and the bytes between nodes, for several meshes, orders and sizes of nodes."""
+"""Judges my_mesh.py of 6.3: places, groups and bytes between nodes, for several meshes, orders and node sizes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the three functions, one after the other, then the chosen order."""
+    """Judge the three functions one after the other, then the chosen order."""
     functions = {name: part.function(name) for name in ("coordinates", "groups", "cross_node_bytes")}
     _judge_places(part, functions["coordinates"])
     for numbers, order, _ in MESHES:
@@ -270,9 +270,11 @@ def _bytes(
     most: int | None = None,
     pairs_once: bool = False,
 ) -> float:
-    """Return the bytes that cross if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay
-    `inside` a node, close other rings than those of `closed`, look only at the `most` first groups, or count the ring of a pair
-    once."""
+    """Return the bytes that cross between nodes if each all_reduce sends `factor(n)` of its bytes.
+
+    The other parameters describe wrong ways: dimensions in `inside` count within a node, too; only dimensions in `closed` have
+    closed rings; only the `most` first groups count; or a ring of two ranks counts once.
+    """
     total = 0.0
     for name in NAMES:
         for group in _groups(name, sizes, order)[: most if name in closed else None]:

@@ -78,7 +78,7 @@ WAYS = {
     ),
     "slower-half": Way(
         "it fits, but {percent:.0f}% of the {count} valid plans have a shorter step: yours takes at least {step:.2f} s, the "
-        "fastest {best:.2f} s. In yours {limit}",
+        "fastest {best:.2f} s. In your plan, {limit}",
         ("zero: 1", "zero: 3"),
     ),
     "save-interval": Way(
@@ -110,7 +110,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the entries of the file, then the plan's rules, its memory, its time, its checkpoints, and the reasons."""
+    """Judge the file's entries, then the plan's rules, memory, time and checkpoints, and last the reasons."""
     file = read_plan(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-plan", file.faults[0])

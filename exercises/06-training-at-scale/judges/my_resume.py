@@ -1,4 +1,4 @@
-"""Judges my_resume.py of 6.5: which checkpoint of a folder it returns, and how often it saves."""
+"""Judges my_resume.py of 6.5: the checkpoint that it chooses from a folder, and how often it saves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAYS = {
         ('(path / ".metadata").is_file()', 'any(path.glob(".metadata*"))'),
     ),
     "any-file": Way(
-        "latest returns {given}, which has the shard of one rank but not of the others: that it has a file proves nothing",
+        "latest returns {given}, which has the shard of one rank but not of the others: one file does not make it whole",
         ('(path / ".metadata").is_file()', "any(path.iterdir())"),
     ),
     "by-name": Way(
@@ -206,7 +206,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
 
 
 def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
-    """Return whether an interval is close to Young's or Daly's, which is shorter by up to the time of a save."""
+    """Return whether an interval is close to Young's or to Daly's. Daly's is shorter by up to the time of a save."""
     cost_s, step_s, mtbf_s = case
     young = math.sqrt(2 * cost_s * mtbf_s) / step_s
     return (1 - _NEAR) * (young - cost_s / step_s) - 1 <= steps <= (1 + _NEAR) * young + 1

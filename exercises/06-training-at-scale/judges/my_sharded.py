@@ -1,4 +1,4 @@
-"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, the numbers that a rank keeps, and those that it sends."""
+"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, and the numbers that a rank keeps and sends."""
 
 from __future__ import annotations
 
@@ -169,7 +169,8 @@ def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: in
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """Return this rank's weights after each step, the numbers that its optimizer keeps, and those sent in the last step."""
+    """Return this rank's weights after each step, the count of numbers its optimizer keeps, and of those it sent in the last
+    step."""
     import warnings
 
     from shard_bytes import SentBytes, count_kept_numbers
@@ -203,7 +204,7 @@ def _flatten(parameters: list[Any]) -> list[float]:
 def _reference(
     size: int, *, ranks: str = "mean", kind: str = "AdamW", is_kept: bool = True, **options: Any
 ) -> list[list[float]]:
-    """Return the weights after each step of torch's own optimizer, with the gradients of all ranks."""
+    """Return the weights after each step of torch's own optimizer, which gets the gradients of all ranks."""
     import torch
 
     parameters = _make_parameters()
@@ -314,7 +315,7 @@ def _explain_weights(part: Part, size: int, answer: list[list[float]], right: li
 
 
 def _vary(part: Part, sharded: Any, size: int) -> None:
-    """Raise the verdict on the simplest training run that is wrong, with the most similar one that is right."""
+    """Raise the verdict on the simplest wrong training run, together with the most similar right one."""
     settings = [
         {**VALUES, "betas": betas, "eps": eps, "weight_decay": decay}
         for betas, eps, decay in itertools.product(
@@ -335,14 +336,18 @@ def _vary(part: Part, sharded: Any, size: int) -> None:
 
 
 def _stays_at_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
-    """Return whether the number at `place` never changes except by decay, or is always 0."""
+    """Return whether the number at `place` is always 0, or changes only by decay."""
     fade = 1 - VALUES["lr"] * VALUES["weight_decay"]
     first = rows[0][place]
     return min(abs(first - begin[place]), abs(first - fade * begin[place]), abs(first)) < 1e-12
 
 
 def _check_costs(part: Part, size: int, answer: dict[str, Any]) -> None:
-    """Allow four numbers for each one of its own share, and two collectives in rings; each tensor may be padded separately."""
+    """Check the numbers kept and sent.
+
+    A rank may keep four numbers for each one of its own share, and send two collectives in rings. Each tensor may be padded
+    separately.
+    """
     case = f"{size} ranks, {NUMBERS} parameters"
     most = 4 * (math.ceil(NUMBERS / size) + len(SHAPES))
     if size > 1 and answer["kept"] > most:

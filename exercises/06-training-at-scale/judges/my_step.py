@@ -1,6 +1,7 @@
-"""Judges my_step.py of 6.1: the same training as the plain step, for batches that divide evenly or not, then its memory.
+"""Judges my_step.py of 6.1: it must train as the plain step does, whether batches divide evenly or not. Then its memory is
+judged.
 
-The comparison uses plain SGD, not AdamW, because AdamW divides by the size of the gradients and hides a wrong factor.
+The comparison uses plain SGD. AdamW divides by the size of the gradients, which would hide a wrong factor.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ WAYS = {
 
 @dataclass
 class Record:
-    """A record of some steps: the loss of each, the weights after each, and what was observed meanwhile."""
+    """A record of some steps: the loss and the weights after each step, and observations made meanwhile."""
 
     losses: list[Any] = field(default_factory=list)
     weights: list[list[torch.Tensor]] = field(default_factory=list)
@@ -269,7 +270,7 @@ def _largest_gap(answer: list[torch.Tensor], right: list[torch.Tensor]) -> float
 
 
 def _name_gradients(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
-    """Raise the verdict on weights that differ, by how far the first step moved them."""
+    """Raise the verdict on wrong weights, judging by how far the first step moved them."""
     first = right.weights[-1]
     moved = [weight - initial for weight, initial in zip(answer.weights[0], first, strict=True)]
     right_moves = [weight - initial for weight, initial in zip(right.weights[0], first, strict=True)]

@@ -105,7 +105,7 @@ def _show(number: object) -> str:
 
 
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
-    """Return the bytes of the three kinds, each divided from its own stage on."""
+    """Return the bytes of the three kinds. Each kind is divided from its own stage on."""
     return [
         size * parameters / (ranks if stage >= first else 1) for size, first in zip(sizes, stages, strict=True)
     ]  # fmt: skip

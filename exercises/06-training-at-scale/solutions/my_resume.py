@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the checkpoint to continue from: the whole one of the latest step in `folder`, or None if there is none."""
+    """Return the checkpoint to continue from: the latest whole one in `folder`, or None if there is none."""
     candidates = folder.iterdir() if folder.is_dir() else ()
     steps = {path: re.fullmatch(r"step_(\d+)", path.name) for path in candidates}
     whole = {int(name[1]): path for path, name in steps.items() if name and (path / ".metadata").is_file()}

@@ -1,4 +1,4 @@
-"""A solution of 6.2: all weights in one flat tensor, cut into equal shares; AdamW's arithmetic on one of them."""
+"""A solution of 6.2: put all weights into one flat tensor, cut it into equal shares, and apply AdamW to one share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of exercise 6.1: every block is computed again in backward, a quarter of the batch at a time."""
+"""A solution of exercise 6.1: take a quarter of the batch at a time, and recompute every block in backward."""
 
 from __future__ import annotations
 

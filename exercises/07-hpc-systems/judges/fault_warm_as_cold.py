@@ -13,7 +13,7 @@ WAYS = {"still": Way("the file stays in the page cache: then a cold read measure
 
 
 def judge(part: Part) -> None:
-    """Judge what the kernel is told about the file."""
+    """Judge the advice to the kernel about the file."""
     forget = part.function("forget")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"

@@ -1,4 +1,4 @@
-"""Judges the file of an image for either engine by the faults that images.py finds in it."""
+"""Judge the file of an image, for either engine, by the faults that images.py finds in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ DRIVER = "580.126"
 
 
 def judge_image(part: Part, required: tuple[str, ...], as_delivered: str) -> None:
-    """Raise the verdict: the first fault names the way, and the others are listed below it. `required` are words that a
-    repaired file must still have outside its comments; one of "CMD|ENTRYPOINT" is enough."""
+    """Raise the verdict: the first fault names the way, and the other faults are listed below it.
+
+    `required` are words that a repaired file must still have outside its comments. Of "CMD|ENTRYPOINT", one word is enough.
+    """
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence=f"as delivered: {as_delivered}")
     text = images.without_comments(part.text)

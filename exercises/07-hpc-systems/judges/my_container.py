@@ -1,4 +1,4 @@
-"""Judges my_container.sh of 7.4 by what a program sees in it: on Linux, if namespaces are allowed."""
+"""Judges my_container.sh of 7.4 by what a program sees in it. This needs Linux, with namespaces allowed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ WORDS = ["two words", "$HOME"]
 def judge(part: Part) -> None:
     """Judge what one program sees from inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", sentence="as delivered: it sees the host's processes, has its name, and can write")
+        raise Verdict(
+            "open", sentence="as delivered: the program sees the host's processes, has the host's name, and can write"
+        )
     reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
     if reason is not None:
         raise Verdict("open", sentence=f"it cannot be tried here: {reason}")

@@ -23,5 +23,5 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file by the faults that are found by reading it."""
+    """Judge the faults that are found by reading the file."""
     judge_image(part, ("%runscript", "/hello_gpu.py", "torch"), "four faults")

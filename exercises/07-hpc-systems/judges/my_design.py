@@ -1,4 +1,4 @@
-"""Judges my_design.py of 7.5 on cases of several puzzles, each compared with the results of the usual mistakes."""
+"""Judges my_design.py of 7.5 on cases of several puzzles, and compares each answer with the results of the usual mistakes."""
 
 from __future__ import annotations
 

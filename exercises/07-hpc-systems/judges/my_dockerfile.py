@@ -20,7 +20,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file by the faults that are found by reading it. One is in the comment that says how to run the image."""
+    """Judge the faults that are found by reading the file. One is in the comment that says how to run the image."""
     judge_image(part, ("CMD|ENTRYPOINT|cmd|entrypoint", "hello_gpu.py", "torch"), "seven faults")
     if "docker run" not in part.text:
         raise part.wrong("emptied", word="docker run")

@@ -1,4 +1,4 @@
-"""Judges my_pods.yaml of 7.1 by what the device plugin and Kubernetes require."""
+"""Judges my_pods.yaml of 7.1 by the rules of the device plugin and of Kubernetes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """List all faults; the first one names the way."""
+    """List all faults. The first one names the way."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: six faults")
     try:

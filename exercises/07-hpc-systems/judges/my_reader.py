@@ -1,4 +1,4 @@
-"""Judges my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, bounded memory."""
+"""Judges my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, little memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT = 3000, 1024, 64, 8, 25
 
 
 def judge(part: Part) -> None:
-    """Judge one shard, in an order that leaves a short batch and a short window."""
+    """Judge one shard, in an order whose last batch and last window are short."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: right, with a read call for each record")
     batches = part.function("batches")
@@ -96,7 +96,7 @@ def judge(part: Part) -> None:
 def _take(
     part: Part, batches: Callable[..., Any], path: Path, order: list[int], window: int, used: list[list[bytes]]
 ) -> tuple[int | None, int]:
-    """Return the read calls and the most bytes held at the same time. A first pass keeps the records; a second one counts."""
+    """Return the read calls, and the most bytes held at the same time. One pass keeps the records, and a second pass counts."""
 
     def take(keep: bool) -> None:
         request = list(order)
@@ -114,7 +114,7 @@ def _take(
 
 
 def _is_sorted(used: list[list[bytes]], window: int) -> bool:
-    """Return whether the records of each window came in the order of their places."""
+    """Return whether the records of each window came in the order of their places in the file."""
     numbers = [shards.check_record(record) or 0 for records in used for record in records]
     return all(numbers[at : at + window] == sorted(numbers[at : at + window]) for at in range(0, len(numbers), window))
 

@@ -1,4 +1,4 @@
-"""Judges my_topology.py of 7.2 on the listings of five computers; the best groups and rings are found by trying all."""
+"""Judges my_topology.py of 7.2 on the listings of five computers. All groups and rings are tried to find the best."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WAYS = {
     ),
     "links-summed": Way(
         "your slowest links are {given}, but {best} is possible: you added up the links. All members wait for the slowest one, "
-        "and the fastest makes up for nothing",
+        "and the fastest one does not make up for it",
         ("    return (min(speeds), -speeds.count(min(speeds)))", "    return (sum(speeds), 0)"),
     ),
     "pairs-alone": Way(
@@ -122,7 +122,7 @@ PAIRS = [
 
 
 def judge(part: Part) -> None:
-    """Judge the reading of listings, then groups of 2 and 4, then rings."""
+    """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
     every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS]
     part.compare([_read(part, read, listing) for listing in every])
@@ -151,7 +151,7 @@ def _read(part: Part, read: Callable[[str], Any], listing: Listing) -> Case:
 
 @dataclass(frozen=True)
 class Answer:
-    """A division or a ring that the part returned, the links that count in it, and all results that it could have returned."""
+    """A division or a ring that the part returned, the links that count in it, and all possible results."""
 
     name: str
     listing: Listing
@@ -186,8 +186,10 @@ def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
-    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest
-    wrong answer."""
+    """Return if all answers are as good as the best.
+
+    Otherwise, name the wrong way that leads to all of them, or show the simplest wrong answer.
+    """
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
     wrong = [at for at in range(len(answers)) if scores[at] != best[at]]
@@ -206,7 +208,7 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
 
 
 def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
-    """Return, for each wrong way, a test of whether a division comes from it."""
+    """Return, for each wrong way, a test of whether it leads to a division."""
     return {
         "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
@@ -234,7 +236,10 @@ def _list_ring_ways() -> dict[str, Callable[[Answer], bool]]:
 def _is_best(
     answer: Answer, *, pairs: Pairs | None = None, rank: Callable[[str], int] = topology.rank_link, add: bool = False
 ) -> bool:
-    """Return whether an answer is the best one if other pairs count, links have other ranks, or the ranks are added up."""
+    """Return whether an answer would be the best one under a wrong rule.
+
+    `pairs`: the pairs that count. `rank`: the ranks of links. `add`: add up the ranks instead of comparing the slowest links.
+    """
     links = answer.listing.links
 
     def measure(division: Sequence[Any]) -> tuple[int, ...]:

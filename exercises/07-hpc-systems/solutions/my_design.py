@@ -43,5 +43,5 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """Return Kubernetes for what runs for ever, and Slurm for what ends."""
+    """Return Kubernetes for workloads that run for ever, and Slurm for workloads that end."""
     return "kubernetes" if runs == "for ever" else "slurm"

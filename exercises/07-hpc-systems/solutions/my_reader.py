@@ -1,4 +1,4 @@
-"""A solution of 7.3: records are sorted within a window; one read returns neighbours with small gaps between them."""
+"""A solution of 7.3: it sorts records within a window, and one read returns neighbours with small gaps between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 7.1: rules for the way; places by backtracking, largest instances first, from their last start."""
+"""A solution of 7.1: rules for the way, and places by backtracking from the largest instance and its last start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place(names: list[str], card: dict) -> list[tuple[int, int]]:
 
 
 def fit(order: list[int], names: list[str], card: dict, used: list[set], compute: list[int], placement: dict) -> bool:
-    """Return whether the rest of the order can be placed; `placement` then says where."""
+    """Return whether the other instances can be placed. `placement` then has their places."""
     if not order:
         return True
     size = card["profiles"][names[order[0]]]

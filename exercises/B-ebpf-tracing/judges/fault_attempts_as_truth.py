@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the ledger that a tracer is compared with must count what was allocated, not what was asked for."""
+"""Judges a repaired copy: the ledger for the comparison must count what was allocated, not what was requested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAYS = {"still": Way("a ledger of {calls} calls, {failed} of which failed, is re
 
 
 def judge(part: Part) -> None:
-    """Judge one ledger with calls that failed."""
+    """Judge one ledger in which some calls failed."""
     read_ledger = part.function("read_ledger")
     sites = {
         "load_weights": {"calls": 4, "failed": 0, "bytes": 400, "alive_bytes": 400},

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the trace must have everything that the ledger has, including the weights."""
+"""Judges a repaired copy: the trace must contain everything in the ledger, including the weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Check that the calls of the trace and of the ledger are the same."""
+    """Check that trace and ledger have the same calls."""
     reference = part.metrics["ledger"]["calls"]["cudaMalloc"]
     answer = part.metrics["mallocs"]
     if part.metrics["trace_off"] or answer != reference:

@@ -1,4 +1,4 @@
-"""Judge my_trace.bt and my_preload.c of B.3 by one workload with frees, a leak and failed calls, and by its ledger."""
+"""Judge my_trace.bt and my_preload.c of B.3 by the ledger of one workload with frees, a leak and failed calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # bytes of the blocks whose allocation fails:
 
 
 def refuse_open(part: Part) -> None:
-    """Raise the verdict on a part that is not written yet or that cannot be tried on this computer."""
+    """Raise the verdict on a part that is not written yet, or that cannot be tried on this computer."""
     if allocations.is_open(part.file):
         raise Verdict("open", sentence="nothing in it counts allocations yet")
     if sys.platform != "linux":
@@ -27,7 +27,7 @@ def refuse_open(part: Part) -> None:
 
 
 def judge_totals(part: Part, answer: Totals, ledger: dict[str, Any]) -> None:
-    """Compare what the part's tracer counted with the ledger of the same workload. Raises Verdict with the first wrong way."""
+    """Compare the counts of the part's tracer with the ledger of the same workload. Raises Verdict with the first wrong way."""
     right = allocations.read_ledger(ledger)
     failures = sum(right.failed.values())
     values = {"right": right.allocations, "failed": failures}
@@ -75,8 +75,10 @@ def _judge_alive(part: Part, answer: Totals, reference: Totals, ledger: dict[str
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
-    """Return how many blocks have 2^n to 2^(n+1) - 1 bytes. All blocks of a function have the same size, except the
-    prompts'."""
+    """Return how many blocks have 2^n to 2^(n+1) - 1 bytes.
+
+    All blocks of a function have the same size, except those of the prompts.
+    """
     powers: Counter[int] = Counter()
     for name, site in ledger["sites"].items():
         blocks = site["calls"] - site["failed"]
@@ -86,7 +88,7 @@ def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
 
 
 def judge_probes(part: Part, names: list[str]) -> None:
-    """Raise the verdict on a tracer that probes functions other than those of memory."""
+    """Raise the verdict on a tracer that probes functions that do not belong to memory."""
     if names:
         raise part.wrong("not-only-memory", names=", ".join(names[:4]))
 

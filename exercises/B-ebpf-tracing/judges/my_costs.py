@@ -81,7 +81,7 @@ def _sort_by_name(answer: Any) -> Any:
 
 
 def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
-    """Return the right launches, and those of every wrong way."""
+    """Return the right launches, and the launches of every wrong way."""
 
     def count(passes: int, *, norms: int = 2, samples: int | None = None, deep: int = layers) -> dict[str, int]:
         return {
@@ -100,7 +100,7 @@ def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any
 
 
 def _blocks(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
-    """Return the right blocks, and those of every wrong way."""
+    """Return the right blocks, and the blocks of every wrong way."""
     cached_tokens, page = prompt + tokens - 1, 2 * layers * PAGE * WIDTH * 2
 
     def count(pages: int, page_bytes: int = page, logits: int = tokens) -> dict[str, list[int]]:

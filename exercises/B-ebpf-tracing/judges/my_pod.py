@@ -28,7 +28,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Name all faults; the first decides the verdict."""
+    """Name all faults. The first decides the verdict."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: six faults")
     try:

@@ -1,4 +1,4 @@
-"""Judges my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees, leaks, and has calls that fail."""
+"""Judges my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees and leaks, and some calls fail."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Run one workload, traced by the part."""
+    """Run one workload while the part traces it."""
     refuse_open(part)
     if shutil.which("bpftrace") is None or os.geteuid() != 0:
         raise _refuse("bpftrace is not installed" if os.geteuid() == 0 else "bpftrace needs root")

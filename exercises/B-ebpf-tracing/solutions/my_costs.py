@@ -1,4 +1,4 @@
-"""The course's solution of my_costs.py: passes times the launches of a pass, and a product for each function."""
+"""The course's solution of my_costs.py: it multiplies passes by the launches of a pass, and has a product for each function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ PAGE = 16  # tokens whose keys and values are in one page of the cache
 
 
 def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
-    """Count one pass for the prompt and one for each token but the last: as many passes as tokens."""
+    """Count one pass for the prompt, and one for each token but the last: as many passes as tokens."""
     passes = tokens
     return {
         "embed_tokens": passes,
@@ -19,7 +19,7 @@ def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
 
 
 def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
-    """Count the blocks: the last pass sees the prompt and all generated tokens but the last."""
+    """Count the blocks. The last pass sees the prompt and all generated tokens but the last."""
     cached_tokens = prompt + tokens - 1
     pages = -(-cached_tokens // PAGE)
     page_bytes = 2 * layers * PAGE * width * 2

@@ -1,4 +1,4 @@
-"""Rewrite a .cu file for g++: launches and dynamic shared memory are rewritten; every line keeps its number."""
+"""Rewrite launches and dynamic shared memory in a .cu file for g++. Every line keeps its number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 class SourceError(Exception):
-    """A file that cannot be rewritten: `line` (from 1) and `message`."""
+    """A file cannot be rewritten. `line` counts from 1, and `message` gives the reason."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(line, message)
@@ -61,8 +61,10 @@ def list_includes(text: str) -> list[str]:
 
 
 def rewrite(text: str) -> str:
-    """Return the text as g++ can compile it with the emulator's headers. Raises SourceError for what the emulator does not
-    have."""
+    """Return the text in a form that g++ can compile with the emulator's headers.
+
+    Raises SourceError for features that the emulator does not have.
+    """
     code = blank_out(text)
     for match in _VARIABLE.finditer(code):
         if not re.search(r"\boperator\b|\bstruct\b|\bclass\b|<", match[2]):
@@ -84,7 +86,7 @@ def rewrite(text: str) -> str:
 
 
 def list_kernels(text: str) -> dict[str, int]:
-    """Return the line of each kernel that a text defines, by its name."""
+    """Return the line of each kernel that a text defines, by the kernel's name."""
     code = re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", lambda match: " " * len(match[0]), blank_out(text))
     return {match[1]: code[: match.start()].count("\n") + 1 for match in _KERNEL.finditer(code)}
 
@@ -118,7 +120,10 @@ def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
 
 
 def _find_callee(code: str, end: int) -> int | None:
-    """Return where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None if nothing is."""
+    """Return where the callee of the launch at `end` begins, or None if there is none.
+
+    A callee is `name`, `space::name<8>`, `names[i]` or `(*name)`.
+    """
     place = len(code[:end].rstrip())
     if code[:place].endswith(">"):
         place = len(code[: _skip_back(code, place, "<", ">")].rstrip())
@@ -134,7 +139,7 @@ def _find_callee(code: str, end: int) -> int | None:
 
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
-    """Return where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
+    """Return where the bracket opens that closes before `place`. Angle brackets count only outside round brackets."""
     depth = mask = 0
     first = max(0, place - MAX_NAME)
     while place > first:
@@ -149,7 +154,7 @@ def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
 
 
 def _find_end(code: str, place: int) -> int | None:
-    """Return where the `>>>` of a launch is, outside of all brackets; None if there is none."""
+    """Return where a launch's `>>>` is, outside all brackets, or None if there is none."""
     depth = 0
     last = min(len(code), place + MAX_NAME)
     while place < last and not code.startswith("<<<", place):

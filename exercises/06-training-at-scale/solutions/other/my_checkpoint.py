@@ -1,4 +1,4 @@
-"""Another solution of 6.4, without torch's helper: parameters by name, moments created one by one, all loaded in place."""
+"""Another solution of 6.4, without torch's helper: it names parameters, creates moments one by one, and loads all in place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
-    """Return the tensors of the training run itself, so that a load changes it; a new optimizer first gets moments of 0."""
+    """Return the tensors of the training run itself, so that a load changes it. A new optimizer first gets moments of 0."""
     weights, moments = dict(model.named_parameters()), {}
     for name, weight in weights.items():
         weight_state = optimizer.state[weight]
@@ -25,6 +25,6 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
-    """Restore the generator, and return the step number: weights and moments are already in place."""
+    """Restore the generator, and return the step number. Weights and moments are already in place."""
     generator.set_state(saved["generator"]["bytes"])
     return int(saved["step"].item())

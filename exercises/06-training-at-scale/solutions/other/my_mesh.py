@@ -1,4 +1,4 @@
-"""Another solution of 6.3, by strides: a step of one in a dimension is a step of that many ranks."""
+"""Another solution of 6.3: by strides, the number of ranks from one coordinate to the next."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dic
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """Return the groups: start at each rank whose coordinate is 0, and go by strides."""
+    """Return the groups: begin at each rank whose coordinate is 0, and go on by strides."""
     stride, size = strides(sizes, order)[dimension], sizes[dimension]
     firsts = [rank for rank in range(math.prod(sizes.values())) if rank // stride % size == 0]
     return [[first + stride * at for at in range(size)] for first in firsts]
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Add up what each rank sends to the next rank, or gets back from the next stage, if that is on another node."""
+    """Add up the bytes that each rank sends to a next rank, or gets back from a next stage, on another node."""
     total = 0.0
     for name, stride in strides(sizes, order).items():
         size = sizes[name]

@@ -1,4 +1,4 @@
-"""Another solution of 6.5: it looks from the newest name down, and tries which interval loses the least."""
+"""Another solution of 6.5: it searches from the newest name down, and tries which interval loses the least."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """Return the checkpoint to continue from: the whole one of the latest step in `folder`, or None if there is none."""
+    """Return the checkpoint to continue from: the latest whole one in `folder`, or None if there is none."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]
@@ -21,9 +21,10 @@ def latest(folder: Path) -> Path | None:
 
 
 def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:
-    """Return the number of steps after which the next checkpoint is saved: that with the smallest share of lost time.
+    """Return the number of steps after which the next checkpoint is saved, chosen so that the share of lost time is smallest.
 
-    A save costs cost_s every n steps, and a failure loses half of the n steps, once in mtbf_s. The sum falls, then rises.
+    A save costs cost_s every n steps, and a failure loses half of the n steps, once in mtbf_s. The sum first falls with n, then
+    rises.
     """
 
     def weigh_loss(steps: int) -> float:

@@ -1,4 +1,4 @@
-"""Another solution of 6.2: by a table of the divided kinds, and by rounds in a ring."""
+"""Another solution of 6.2: it has a table of the divided kinds, and counts rounds in a ring."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bytes_per_rank(
 
 
 def traffic(stage: int, parameters: int, ranks: int) -> float:
-    """Count rounds: a collective in a ring has ranks - 1 of them, and in each a rank sends one share."""
+    """Count rounds: a collective in a ring has ranks - 1 rounds, and in each round a rank sends one share."""
     reduce_scatter = all_gather = (ranks - 1) * Fraction(parameters, ranks)
     forward = all_gather
     backward = reduce_scatter + (all_gather if stage == 3 else 0)

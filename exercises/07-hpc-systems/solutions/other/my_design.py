@@ -17,7 +17,7 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
-    """Count GPUs profile by profile, from the largest: free places take machines of smaller needs."""
+    """Count GPUs profile by profile, from the largest. Free places take machines of smaller needs."""
     sizes = sorted(profiles, reverse=True)
     free = count = 0
     for size, smaller in zip(sizes, [*sizes[1:], 0], strict=True):

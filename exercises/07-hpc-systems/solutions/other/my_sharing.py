@@ -1,4 +1,4 @@
-"""Another solution of 7.1: list every set of instances that fits on one GPU, then fill GPUs with the fullest sets."""
+"""Another solution of 7.1: it lists every set of instances that fits on one GPU, then fills GPUs with the fullest sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution: simulate the request pass by pass, and count what happens."""
+"""Another solution: it simulates the request pass by pass, and counts launches and blocks."""
 
 from __future__ import annotations
 
