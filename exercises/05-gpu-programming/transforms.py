@@ -76,7 +76,8 @@ class TransformCounter(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Recording:
-    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where the pulse begins."""
+    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where the pulse
+    begins."""
 
     signals: torch.Tensor
     template: torch.Tensor
