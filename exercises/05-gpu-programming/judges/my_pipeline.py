@@ -47,8 +47,8 @@ WAYS = {
         ("copies.append(device.record(copying_out))", "copies.append(result)"),
     ),
     "fewer-buffers": Way(
-        "right, but with {percent:.0f}% of the overlap; 95% is required. Your chunks use {used} of the {buffers} buffers. While "
-        "one is filled and one is computed, a third is copied back: three simultaneous stages need three buffers",
+        "right, but with {percent:.0f}% of the overlap; 95% is required. Your chunks use {used} of the {buffers} buffers. "
+        "While one is filled and one is computed, a third is copied back: three simultaneous stages need three buffers",
         (
             "        buffer = chunk % device.buffers\n"
             "        if chunk >= device.buffers:\n"
