@@ -1,4 +1,4 @@
-"""A solution of 5.5: each request is copied into a graph's own memory, replayed and copied out, if the model can be captured."""
+"""A solution of 5.5: if the model can be captured, each request is copied in, replayed and copied out."""
 
 from __future__ import annotations
 
