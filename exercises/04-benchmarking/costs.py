@@ -1,5 +1,5 @@
-"""Compute the cost of tokens from a price per hour and tokens per second. The prices, with date and source, are in
-gpus.json."""
+"""Compute the cost of tokens from a price per hour and tokens per second. gpus.json has the prices, their date and their
+source."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
 
 
 def rows(props: Any, driver_facts: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
-    """Return a row for each property: the device's value, reported or derived, the data sheet's value, and whether they
+    """Return a row for each property: the device's value (reported or derived), the sheet's value, and whether they
     agree."""
     peaks = derive_peaks(props, driver_facts.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}

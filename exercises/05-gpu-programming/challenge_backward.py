@@ -44,8 +44,8 @@ def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, 
 
 
 def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) -> tuple[list, list, list]:
-    """Return the inputs and the right result of one case: q, k and v; the forward pass's result, its logarithms and the
-    incoming gradient; autograd's gradients in float64."""
+    """Return one case: q, k and v, the forward pass's result and logarithms, the incoming gradient, and autograd's gradients in
+    float64."""
     generator = torch.Generator().manual_seed(n)
     tensors = [torch.randn(heads, n, d, generator=generator).to(device) for _ in range(4)]
     exact = [tensor.double().requires_grad_() for tensor in tensors[:3]]

@@ -15,7 +15,7 @@ Filter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def measure_copies(recording: Recording, matched_filter: Filter, length: int, device: torch.device) -> dict[str, float | None]:
-    """Return the figures of `KEYS`, in microseconds per signal unless their name says otherwise. Without a GPU, all are
+    """Return the figures of `KEYS`, in microseconds per signal unless the name says otherwise. Without a GPU, all are
     None."""
     if device.type != "cuda":
         return dict.fromkeys(KEYS)

@@ -98,7 +98,7 @@ def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """Return the figure, or None if the device cannot compute that fast; then count the figure as refused.
+    """Return the figure. If the device cannot compute that fast, count the figure as refused and return None.
 
     On a CPU, measure the limit again before refusing a figure: the computer may have been busy during the first measurement.
     """

@@ -186,8 +186,7 @@ def read_ptxas(output: str) -> list[CompiledKernel]:
 
 
 def read_symbol(symbol: str) -> str:
-    """Return the name and whole numbers in a symbol: `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`. Other symbols stay
-    unchanged."""
+    """Return the name and whole numbers in a symbol: `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`. Keep other symbols."""
     begin = re.match(r"_Z(\d+)", symbol)
     if begin is None:
         return symbol
@@ -199,8 +198,7 @@ def read_symbol(symbol: str) -> str:
 
 
 def count_sass(cuobjdump: str, cubin: Path, instructions: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """Return how often each of `instructions` occurs in each kernel of a cubin, by symbol, or None if the cubin is
-    unreadable."""
+    """Return how often each of `instructions` occurs in each kernel of a cubin, by symbol, or None if it is unreadable."""
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
         process = subprocess.run(

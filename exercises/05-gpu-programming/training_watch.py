@@ -29,7 +29,7 @@ HOW = {
 
 
 class Row(list):
-    """A sample's numbers; counts how often Python loops over them."""
+    """A sample's numbers, with a count of Python's loops over them."""
 
     passes = 0
 
@@ -46,10 +46,10 @@ class _SavedTensor:
 
 
 class _Mark:
-    """A mark on a node of a step's graph; it is deleted with the node."""
+    """A mark on a node of a step's graph, which is deleted with the node."""
 
     def __call__(self, *_: object) -> None:
-        """Count a pass; backward calls this."""
+        """Count a pass of backward, which calls this."""
 
 
 @dataclass

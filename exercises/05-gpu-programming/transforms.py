@@ -76,7 +76,7 @@ class TransformCounter(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Recording:
-    """Signals of shape (signals, samples), the pulse that each contains once, of shape (points,), and where the pulse
+    """Signals of shape (signals, samples), each with one pulse of shape (points,), and where each pulse
     begins."""
 
     signals: torch.Tensor

@@ -162,8 +162,7 @@ def describe_library(n: int, label: str, speed: float, peak_tflops: float | None
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return how many float32 versions are no faster than the previous one at the largest size, or None if one was not
-    timed."""
+    """Return how many float32 versions are no faster at the largest size than the previous one, or None if one has no time."""
     largest = max((row["n"] for row in timed), default=None)
     speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
     if any(speed.get(version) is None for version in FLOAT32):

@@ -1,4 +1,4 @@
-"""List a checkpoint's tensors, their slices and their files; imitate saves and copies that were cut off.
+"""List a checkpoint's tensors, slices and files, and imitate saves and copies that were cut off.
 
 Only `.metadata` is read, with torch's own reader: no tensor is loaded.
 """

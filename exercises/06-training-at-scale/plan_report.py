@@ -107,9 +107,8 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
     """Return a layout of the plan's form, as close as possible, for that many ranks.
 
-    If possible, it divides what the plan divides, and leaves whole what the plan leaves whole. The micro-batches per stage are
-    as near to the plan's number as `batch` sequences allow. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every
-    layout.
+    If possible, a dimension is 1 exactly if it is 1 in the plan. The micro-batches per stage are as near to the plan's number
+    as `batch` sequences allow. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
     """
     share = math.log(ranks) / math.log(max(2, plan.dp * plan.pp * plan.tp))
     candidate: tuple[float, Plan] | None = None

@@ -1,4 +1,4 @@
-"""Compute the memory, the bytes sent and the time of a plan for a large model, by published formulas; list all valid plans.
+"""Compute the memory, the bytes sent and the time of a plan for a large model, by published formulas, and list all valid plans.
 
 A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is recomputed, and into how
 many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
@@ -48,9 +48,10 @@ class Plan:
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
-    """Return the bytes of one layer for each token of a micro-batch: those kept for backward, and those used for a while.
+    """Return the bytes of one layer for each token of a micro-batch: those kept for backward, and those needed only during
+    recomputation.
 
-    The layer keeps the first number of bytes, on average if layers differ. It needs the second only while it is recomputed.
+    If layers differ, the first number is their mean.
 
     The terms are those of Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
     matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence parallelism).

@@ -109,7 +109,10 @@ class Completions(BaseHTTPRequestHandler):
         length = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
         max_tokens = request.setdefault("max_tokens", 16)
         if not length or max_tokens < 1 or length + max_tokens > args.max_model_len:
-            message = f"{length} prompt tokens and {max_tokens} to generate: at least 1 of each, at most {args.max_model_len} together"
+            message = (
+                f"{length} prompt tokens and {max_tokens} to generate: at least 1 of each, "
+                f"and at most {args.max_model_len} together"
+            )
             self.document(400, {"error": {"message": message}})
         elif request.get("stream"):
             self.stream(request, length)

@@ -211,7 +211,7 @@ def watch_precision() -> set[str]:
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:
-    """Sort the cases so that those that fill in the most messages come first."""
+    """Return the cases in another order: those that fill in the most messages come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
 

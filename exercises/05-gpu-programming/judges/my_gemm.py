@@ -115,7 +115,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a learner's kernel: its name in the harness, its name in the emulator's report, and its template
+    """One launch of a learner's kernel: its names in the harness and in the emulator's report, and its template
     arguments."""
 
     name: str

@@ -47,7 +47,7 @@ WAYS = {
         ("copies.append(device.record(copying_out))", "copies.append(result)"),
     ),
     "fewer-buffers": Way(
-        "right, but with {percent:.0f}% of the overlap; 95% is required. Your chunks use {used} of the {buffers} buffers. "
+        "right, but with {percent:.0f}% of the overlap (95% is required): your chunks use {used} of the {buffers} buffers. "
         "While one is filled and one is computed, a third is copied back: three simultaneous stages need three buffers",
         (
             "        buffer = chunk % device.buffers\n"
@@ -59,7 +59,7 @@ WAYS = {
         ),
     ),
     "shares-a-stream": Way(
-        "right, but with {percent:.0f}% of the overlap; 95% is required. {engines} are in one stream, where each operation "
+        "right, but with {percent:.0f}% of the overlap (95% is required): {engines} are in one stream, where each operation "
         "waits for the previous one. So those two engines never work at the same time",
         (
             "copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()",
@@ -67,7 +67,7 @@ WAYS = {
         ),
     ),
     "waits-too-much": Way(
-        'right, but with {percent:.0f}% of the overlap; 95% is required. "{late}" waits for "{needless}", which has nothing '
+        'right, but with {percent:.0f}% of the overlap (95% is required): "{late}" waits for "{needless}", which has nothing '
         "to do with its buffer. One event too many costs time, and one too few makes the result wrong",
         ("copies[chunk - device.buffers]", "copies[chunk - 1]"),
     ),

@@ -91,7 +91,7 @@ WAYS = {
     "off-after-an-error": Way(
         "a request with a token that does not exist raised {error}, and then a good one of the same size takes "
         "{operations} operations from Python. A wrong request says nothing about the model: "
-        "only the RuntimeError of capture does",
+        "only capture's RuntimeError does",
         ("except RuntimeError:", "except Exception:"),
     ),
     "one-graph": Way(

@@ -1,4 +1,4 @@
-"""A solution of 5.5: separate input memory, a copy in, a replay, a copy out; no graph for a model that cannot be captured."""
+"""A solution of 5.5: if the model can be captured, each request is copied in, replayed and copied out."""
 
 from __future__ import annotations
 

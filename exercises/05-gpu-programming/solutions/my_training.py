@@ -8,7 +8,7 @@ from torch import nn
 
 
 def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.device):
-    """Train the model of `make_model` with SGD; return each step's loss, each epoch's accuracy in percent, and the model."""
+    """Train the model of `make_model` with SGD. Return each step's loss, each epoch's accuracy in percent, and the model."""
     y = torch.tensor(labels).to(device)
     x = torch.tensor(rows, dtype=torch.float32).to(device).sub_(MEAN).div_(STD)
     model = make_model().to(device)

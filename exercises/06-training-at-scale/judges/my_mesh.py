@@ -272,8 +272,9 @@ def _bytes(
 ) -> float:
     """Return the bytes that cross between nodes if each all_reduce sends `factor(n)` of its bytes.
 
-    The other parameters describe wrong ways: dimensions in `inside` count within a node, too; only dimensions in `closed` have
-    closed rings; only the `most` first groups count; or a ring of two ranks counts once.
+    Other values of the options describe wrong ways. `inside`: dimensions whose messages inside a node count, too. `closed`:
+    dimensions whose groups are closed rings. `most`: how many groups of a dimension count. `pairs_once`: a ring of two ranks
+    sends in one direction only.
     """
     total = 0.0
     for name in NAMES:

@@ -169,8 +169,7 @@ def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: in
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int, values: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """Return this rank's weights after each step, the count of numbers its optimizer keeps, and of those it sent in the last
-    step."""
+    """Return this rank's weights after each step, how many numbers it keeps, and how many it sent in the last step."""
     import warnings
 
     from shard_bytes import SentBytes, count_kept_numbers

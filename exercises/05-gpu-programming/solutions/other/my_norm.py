@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BLOCK: tl.constexpr):
-    """Compute one row of n numbers in each program, in two passes of BLOCK numbers at a time. Masked lanes are 0 in both
+    """Compute one row of n numbers in each program, in two passes, BLOCK numbers at a time. Masked lanes add 0 to both
     sums."""
     row = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)

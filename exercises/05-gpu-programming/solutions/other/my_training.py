@@ -7,7 +7,7 @@ from pipeline import BATCH, MEAN, RATE, STD, make_model, make_order
 
 
 def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.device):
-    """Train the model of `make_model` with SGD; return each step's loss, each epoch's accuracy in percent, and the model."""
+    """Train the model of `make_model` with SGD. Return each step's loss, each epoch's accuracy in percent, and the model."""
     pixels = torch.frombuffer(bytearray(b"".join(map(bytes, rows))), dtype=torch.uint8).view(len(rows), -1)
     data, classes = pixels.to(device), torch.tensor(labels, device=device)
     model = make_model().to(device)
