@@ -60,8 +60,8 @@ def test_the_graph_as_delivered_never_sees_a_second_request(tmp_path: Path) -> N
 def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = run_exercise("5.8", tmp_path / "work", signals="64", batch_sizes="1,16")
     assert run.code == 0, run.output
-    open_checks = set(list_open_checks(run)) | {"faster"}  # which compares two times, and a busy computer bends these
-    assert open_checks == {"fast-length", "template-once", "in-batches", "faster"}
+    bent_by_load = {"faster", "length-decides"}  # these compare times
+    assert set(list_open_checks(run)) - bent_by_load == {"fast-length", "template-once", "in-batches"}
     values = run.metrics
     assert (values["plain_length"], values["fast_length"], values["best_batch"] in {1, 16}) == (1123, 1125, True)
     assert (values["delivered_transforms"], values["ring_wrong_scores"], values["ring_found_percent"]) == (128, 123, 0)

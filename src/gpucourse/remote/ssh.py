@@ -162,6 +162,8 @@ class SshLink:
             threading.Thread(target=self._open_ahead, name=f"ssh-ahead-{self.node.name}", daemon=True).start()
             channel.exec_command(line)
         except LOST as error:
+            if not isinstance(error, paramiko.ChannelException):  # a server that refuses a channel is alive
+                self._transport.close()
             reason = f"no answer for {timeout_s:g} s" if guard.finished.is_set() else str(error) or type(error).__name__
             raise UnreachableError(
                 f"{self.node.label}: the connection was lost ({reason})",
