@@ -11,7 +11,7 @@ ANSWER_S = 60.0
 """The time limit for a command on a node to print something. Its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
-"""The time limit for connecting to a node and logging in, unless the caller sets another limit."""
+"""The time limit for each step of the way to a node (connection, handshake, login), unless the caller sets another limit."""
 
 REST_S = 1.0
 """The time that a command has to end by itself after it has sent everything that was requested."""
