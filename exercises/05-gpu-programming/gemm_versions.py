@@ -155,9 +155,9 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
         except subprocess.TimeoutExpired:
             say(f"n = {n}: did not end within {RUN_LIMIT_S} s")
             continue
-        lines, failures = versions.read_lines(process.stdout)
-        if failures or process.returncode:
-            say(f"n = {n}: ended early: {failures or process.stderr[-500:]}")
+        lines, failure = versions.read_lines(process.stdout)
+        if failure or process.returncode:
+            say(f"n = {n}: ended early: {failure or process.stderr[-500:]}")
         for version, line in lines.items():
             dtype = "float16" if version == "tensor" else "float32"
             median = bench.percentile(line["ms"], 50) if line["ms"] else None

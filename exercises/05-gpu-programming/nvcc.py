@@ -66,7 +66,7 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
+    """The blocks that fit on a multiprocessor at a time, their threads in percent of its limit, and the scarcest resource."""
 
     blocks: int
     percent: float

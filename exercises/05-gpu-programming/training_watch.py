@@ -174,13 +174,13 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
 
 
 def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tuple[dict[int, float], dict[int, int]]:
-    reads, library = operations.lines_read, operations.lines_built
+    reads, builds = operations.lines_read, operations.lines_built
     looped = {line: count for line, count in reads.items() if count / steps >= OFTEN}
     single = {line: count for line, count in reads.items() if EVERY_STEP < count / steps < OFTEN}
     loops = {
         line: count
         for line, count in operations.lines.items()
-        if count / steps >= OFTEN and line not in looped and library[line] / steps < OFTEN
+        if count / steps >= OFTEN and line not in looped and builds[line] / steps < OFTEN
     }
     grown = (door.graphs[-1] - door.graphs[1]) / (steps - 2) if steps > 2 else 0.0
     counts = {
@@ -193,7 +193,7 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
         7: float(door.kept[1]) if steps > 1 else 0.0,
         8: sum(loops.values()) / steps,
     }
-    at_fault = {1: library, 3: single, 5: looped, 8: loops}
+    at_fault = {1: builds, 3: single, 5: looped, 8: loops}
     lines = {fault: max(places, key=places.__getitem__) for fault, places in at_fault.items() if places}
     if operations.copying_line:
         lines[6] = operations.copying_line

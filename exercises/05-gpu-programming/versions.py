@@ -36,17 +36,17 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 
 def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
     """Return the harness's output: a row for each version in `names`, and why it ended early (None if it did not)."""
-    rows, failures = {}, None
+    rows, failure = {}, None
     for line in output.splitlines():
         try:
             row = json.loads(line)
         except ValueError:  # what a kernel prints itself
             continue
         if isinstance(row, dict) and "failed" in row:
-            failures = str(row["failed"])
+            failure = str(row["failed"])
         elif isinstance(row, dict) and row.get("version") in names:
             rows[row["version"]] = row
-    return rows, failures
+    return rows, failure
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:

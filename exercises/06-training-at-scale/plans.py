@@ -180,8 +180,8 @@ def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> fl
     If a node holds several GPUs of one dp group, the group's ring leaves the node once, with the network shares of all of them.
     """
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
-    joint = max(1, cluster.per_node // (plan.tp * plan.pp))
-    of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * joint)
+    copies_on_node = max(1, cluster.per_node // (plan.tp * plan.pp))
+    of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * copies_on_node)
     return (by_kind["pp"] / of_pipeline + by_kind["dp"] / of_copies) / 1e9
 
 

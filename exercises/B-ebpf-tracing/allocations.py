@@ -198,11 +198,11 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
     `runtime` is NVIDIA's runtime on a GPU, or None for the stand-in.
     """
     with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as place:
-        library = Path(shutil.copytree(stand_in.build(is_measured=False), Path(place) / "built"))
+        copy = Path(shutil.copytree(stand_in.build(is_measured=False), Path(place) / "built"))
         if runtime:
-            (library / stand_in.LIBRARY).unlink()
-            shutil.copyfile(runtime, library / stand_in.LIBRARY)
-        yield library
+            (copy / stand_in.LIBRARY).unlink()
+            shutil.copyfile(runtime, copy / stand_in.LIBRARY)
+        yield copy
 
 
 def follow(
@@ -237,7 +237,7 @@ def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
-    with own_runtime(folder, runtime) as library, make_engine(workload, library) as engine:
+    with own_runtime(folder, runtime) as copy, make_engine(workload, copy) as engine:
         program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
 

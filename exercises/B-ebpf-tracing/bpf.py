@@ -128,11 +128,11 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
         while b"ready" not in lines:
             if not selector.select(max(0.0, ends - time.monotonic())):
                 raise TracerFailed(f"bpftrace did not attach its probes within {START_S:g} s")
-            subset = os.read(process.stdout.fileno(), 1 << 16)
-            if not subset:
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            if not chunk:
                 process.wait()
                 raise TracerFailed(_read_complaints(complaints) or f"bpftrace ended with {process.returncode}")
-            lines += subset
+            lines += chunk
 
 
 def _stop(process: subprocess.Popen[str]) -> str:

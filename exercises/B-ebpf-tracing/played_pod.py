@@ -226,12 +226,12 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
     The tracer `preload` counts inside the engine; the tracer's container then only looks for the engine.
     """
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
-    library = stand_in.build()
+    folder = stand_in.build()
     inner_tracer = tracer if tracer.name == "preload" else None
     with Pod(manifest) as pod:
-        prefix = pod.enter(policies.ENGINE, [(str(library), str(library), True)])
+        prefix = pod.enter(policies.ENGINE, [(str(folder), str(folder), True)])
         try:
-            with stand_in.Engine(prefix=prefix, tracer=inner_tracer, folder=library) as engine:
+            with stand_in.Engine(prefix=prefix, tracer=inner_tracer, folder=folder) as engine:
                 engine.load()
                 result.engine.running, result.engine.why = True, ""
                 result.engine.uid = (policies.user_of(manifest, policies.ENGINE) or 0) if pod.user_played else None
@@ -253,11 +253,13 @@ def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
     return tracers.find("preload")
 
 
-def _trace(pod: Pod, result: Play, engine: stand_in.Engine, mask: tracers.Tracer | None, request: tuple[int, int]) -> None:
+def _trace(
+    pod: Pod, result: Play, engine: stand_in.Engine, inner_tracer: tracers.Tracer | None, request: tuple[int, int]
+) -> None:
     earlier = engine.ledger()["calls"]
-    with engine.serve() as url, _start_tracer(pod, result, look=mask is not None) as sidecar:
-        if mask is not None and result.sight.engine:
-            with tracers.trace(mask, engine) as trace:
+    with engine.serve() as url, _start_tracer(pod, result, look=inner_tracer is not None) as sidecar:
+        if inner_tracer is not None and result.sight.engine:
+            with tracers.trace(inner_tracer, engine) as trace:
                 _ask(url, *request)
             result.calls = {api: calls.calls for api, calls in trace.calls.items()}
         elif sidecar is not None and result.tracer.running:

@@ -192,7 +192,7 @@ def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | N
     return "".join(_write_probes(library, api, APIS[api], filter_text) for api in apis or APIS if api in exported)
 
 
-def _write_probes(library: Path, api: str, size: int | None, model: str) -> str:
+def _write_probes(library: Path, api: str, size: int | None, condition: str) -> str:
     place = f"probe:{bpf.quote(library)}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
     good = ""
@@ -206,7 +206,7 @@ def _write_probes(library: Path, api: str, size: int | None, model: str) -> str:
         good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
         good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
     return (
-        f"u{place} {model}{{ {entry} }}\n"
+        f"u{place} {condition}{{ {entry} }}\n"
         f"uret{place} /@began_{api}[tid]/ {{\n"
         f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
         f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'

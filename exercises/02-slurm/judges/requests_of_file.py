@@ -1,4 +1,4 @@
-"""What the judges of the three batch files share: checks of the requests, and of the call of the course's script."""
+"""Check the requests of the three batch files, and their call of the course's script."""
 
 from __future__ import annotations
 

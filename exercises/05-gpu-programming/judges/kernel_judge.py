@@ -143,10 +143,10 @@ def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
 
 def _judge_values(part: Part, row: dict[str, Any]) -> None:
     kernel, sizes = row["kernel"], row["sizes"]
-    wrong_count = [size for size, *_ in row["wrong_rows"]]
-    if wrong_count:
-        beside = describe_passing({"n": min(wrong_count)}, [{"n": size} for size in sizes if size not in wrong_count])
-        complaint = f"{kernel} is wrong for {len(wrong_count)} of {len(sizes)} sizes: {row['wrong']}{beside}"
+    wrong_sizes = [size for size, *_ in row["wrong_rows"]]
+    if wrong_sizes:
+        beside = describe_passing({"n": min(wrong_sizes)}, [{"n": size} for size in sizes if size not in wrong_sizes])
+        complaint = f"{kernel} is wrong for {len(wrong_sizes)} of {len(sizes)} sizes: {row['wrong']}{beside}"
         if kernel == "transpose":
             raise part.wrong("blocks-not-swapped", kernel, says=complaint, output=row["wrong_rows"])
         raise Verdict("failed", "values", complaint, kernel)

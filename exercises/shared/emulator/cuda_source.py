@@ -140,13 +140,13 @@ def _find_callee(code: str, end: int) -> int | None:
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
     """Return where the bracket opens that closes before `place`. Angle brackets count only outside round brackets."""
-    depth = mask = 0
+    depth = nesting = 0
     first = max(0, place - MAX_NAME)
     while place > first:
         place -= 1
         if opening == "<":
-            mask += (code[place] == ")") - (code[place] == "(")
-        if not mask:
+            nesting += (code[place] == ")") - (code[place] == "(")
+        if not nesting:
             depth += (code[place] == closing) - (code[place] == opening)
         if depth == 0 or code[place] in ";{}":
             break

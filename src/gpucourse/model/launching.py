@@ -1,4 +1,4 @@
-"""How an exercise starts: the keys `launch` and `parameters` of a manifest."""
+"""Define how an exercise starts: the keys `launch` and `parameters` of a manifest."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 
 class Launch(Strict):
-    """How the script is started.
+    """Describe how the script is started.
 
     `procs_per_node`: a number, a parameter, or `gpu`: one process for each GPU, and one process without a GPU.
     `restarts`: how often torchrun may start all ranks again after one has failed; a number or a parameter. The script receives

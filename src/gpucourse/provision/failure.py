@@ -36,11 +36,11 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
             hint="wait for it to end, then type the command again",
             log=log,
         )
-    count_words = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
+    remainder = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
     place = f" at {first.address}" if first.address else (f" in {first.place}" if first.place else "")
     detail = _shorten(first.detail)
     return TerraformFailed(
-        f"terraform {command} failed{place}: {first.summary}{count_words}" + (f"\n{detail}" if detail else ""),
+        f"terraform {command} failed{place}: {first.summary}{remainder}" + (f"\n{detail}" if detail else ""),
         hint=_AGAIN,
         log=log,
         summary=first.summary,

@@ -164,9 +164,9 @@ def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError
     if len(errors) == 1 and of == 1:
         return first
     messages = "; ".join(error.tell_of(name) for name, error in errors[:8])
-    count_words = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
+    remainder = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
     count = f"{len({name for name, _ in errors})} of {of} nodes failed: " if of > 1 else ""
-    return gravest(f"{count}{messages}{count_words}", hint=first.hint, log=first.log)
+    return gravest(f"{count}{messages}{remainder}", hint=first.hint, log=first.log)
 
 
 _GRAVITY: tuple[type[GpucourseError], ...] = (

@@ -103,5 +103,5 @@ def find_requirements(context: Context, *, is_selected: bool) -> list[Finding]:
         gpus = require_gpus(context.settings.node_python or sys.executable, context.environ, SIMULATED)
     except MissingError as error:
         return [Finding(what="GPU", state="missing" if is_selected else "warning", detail=error.what, mend=error.hint)]
-    count_words = f" ({len(gpus)} of them)" if len(gpus) > 1 else ""
-    return [Finding(what="GPU", state="ok", detail=f"{gpus[0]}{count_words}; use it: gpucourse deploy 1 --target here")]
+    suffix = f" ({len(gpus)} of them)" if len(gpus) > 1 else ""
+    return [Finding(what="GPU", state="ok", detail=f"{gpus[0]}{suffix}; use it: gpucourse deploy 1 --target here")]

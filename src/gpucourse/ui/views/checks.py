@@ -39,10 +39,8 @@ def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[C
         texts = [(f"{check.title}: not measured, {_find_reason(check)}", 1) for check in unmeasured]
     shown_texts = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
     unnamed_count = len(unmeasured) - sum(count for _, count in shown_texts)
-    remainder_words = (
-        [f"and {unnamed_count} more {'was' if unnamed_count == 1 else 'were'} not measured"] if unnamed_count else []
-    )
-    return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in shown_texts), *remainder_words]]
+    remainder = [f"and {unnamed_count} more {'was' if unnamed_count == 1 else 'were'} not measured"] if unnamed_count else []
+    return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in shown_texts), *remainder]]
 
 
 def _list_failed(verdict: ExerciseVerdict) -> list[CheckResult]:

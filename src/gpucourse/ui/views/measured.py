@@ -37,8 +37,8 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
         return [Paragraph(f"{definition.title}: not measured", "dim")]
     columns = [_make_column(column, mappings) for column in measured_columns]
     cells = [[_value(row, column) for column in measured_columns] for row in mappings]
-    remainder_words = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
-    return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(remainder_words, "dim")]
+    remainder = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
+    return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(remainder, "dim")]
 
 
 def grid_blocks(grid: Grid) -> list[Block]:

@@ -65,8 +65,8 @@ def describe_later(record: RunRecord) -> str:
     if not later_jobs:
         return ""
     names = [f"{job.job} {job.name}".strip() for job in later_jobs[:MAX_NAMED]]
-    remainder_words = f" and {len(later_jobs) - MAX_NAMED} more" if len(later_jobs) > MAX_NAMED else ""
-    return f"{format_count(len(later_jobs), 'job')} still running, submitted by this run: {', '.join(names)}{remainder_words}"
+    remainder = f" and {len(later_jobs) - MAX_NAMED} more" if len(later_jobs) > MAX_NAMED else ""
+    return f"{format_count(len(later_jobs), 'job')} still running, submitted by this run: {', '.join(names)}{remainder}"
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, are_measured: bool) -> list[Block]:
