@@ -34,12 +34,12 @@ def find_home(environ: Mapping[str, str], remedy: str) -> Path:
     Raises HomeMissing if the user cannot enter that folder, or if it is `/`. The error's hint begins with `remedy`, the command
     that needs no home folder.
     """
-    home_name = environ.get("HOME", "")
-    home = Path(home_name or _find_account_home())
+    setting = environ.get("HOME", "")
+    home = Path(setting or _find_account_home())
     # Access is checked first: `is_dir` may raise an error for a folder that is closed to this person.
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
-    origin = f"HOME is {home_name}" if home_name else f"HOME is not set, and the home folder of this account is {home}"
+    origin = f"HOME is {setting}" if setting else f"HOME is not set, and the home folder of this account is {home}"
     raise HomeMissing(f"{origin}: your files cannot be kept there", hint=f"{remedy}, or export HOME=/home/you")
 
 

@@ -146,8 +146,8 @@ class Catalog:
         path = self.folders.exercises / place
         if not path.is_dir():
             return [file]
-        names = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
-        return [f"{file}/{item.as_posix()}" for item in names]
+        paths = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
+        return [f"{file}/{item.as_posix()}" for item in paths]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """Return the path in `exercises/` of each file that the learner writes for an exercise, by the id of the part."""

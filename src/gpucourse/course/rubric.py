@@ -52,8 +52,8 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
     for part in parts_of(rubric, modules):
         for exercise in by_id[part.module].exercises if part.module in by_id else ():
             points, pressed = _count_points(part, exercise, len(by_id[part.module].exercises))
-            is_pressed = exercise.yours or exercise.questions or exercise.predict
-            if is_pressed and pressed > MAX_PRESSED * points + 1e-9:
+            has_own_work = exercise.yours or exercise.questions or exercise.predict
+            if has_own_work and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
                     f"its points; the limit is {MAX_PRESSED:.0%}: the other points are for what the learner writes and answers"

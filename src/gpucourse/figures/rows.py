@@ -56,11 +56,11 @@ class Drawable:
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """Return the points of a plot. Raises MissingError if the metrics contain nothing to draw."""
-    indexes_of_rows = find_rows(plot, metrics)
-    if not indexes_of_rows:
+    all_rows = find_rows(plot, metrics)
+    if not all_rows:
         raise MissingError(f"the run has no {plot.rows}", hint="look at the run's metrics.json")
-    worded = plot.kind == "bar" or _has_words(plot, indexes_of_rows[:MAX_ROWS])
-    rows = _thin(indexes_of_rows, MAX_WORDS if worded else MAX_ROWS)
+    worded = plot.kind == "bar" or _has_words(plot, all_rows[:MAX_ROWS])
+    rows = _thin(all_rows, MAX_WORDS if worded else MAX_ROWS)
     words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
@@ -85,7 +85,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
         )
     reason = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {reason}"] if left_out else []
-    notes += [f"{len(rows):,} of {len(indexes_of_rows):,} rows drawn"] if len(rows) < len(indexes_of_rows) else []
+    notes += [f"{len(rows):,} of {len(all_rows):,} rows drawn"] if len(rows) < len(all_rows) else []
     notes += [f"{more_lines} more lines not drawn"] if more_lines else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
     ideal = _ideal(plot, rows, places, series)

@@ -141,9 +141,9 @@ def plan(
         f"--partition={partition}" if partition else "",
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
-    error, log_pattern = _follow_output(batch_file)
+    error, log_options = _follow_output(batch_file)
     export = _export_also(batch_file, (*request.environment, *request.handed_on))
-    flags = (*filter(None, options), *export, *log_pattern)
+    flags = (*filter(None, options), *export, *log_options)
     file = BatchFile(
         name="job",
         text=batch_file.text,
